@@ -1,0 +1,68 @@
+package catalog
+
+// Code names one failure for good, such as "tableconfig.unknown_field". Codes
+// are part of the API: add and deprecate them, but never reuse one.
+type Code string
+
+// Every code, with its line for the docs (docs/reference/errors.md is generated
+// from this list).
+const (
+	CodeInternal Code = "internal" // a bug in Lakeweir
+
+	// Table configurations: catalog/tableconfig.
+	CodeConfigSyntax         Code = "tableconfig.syntax"          // the file is not YAML
+	CodeConfigUnknownField   Code = "tableconfig.unknown_field"   // a key that no configuration has
+	CodeConfigDuplicateField Code = "tableconfig.duplicate_field" // a key twice in one mapping
+	CodeConfigType           Code = "tableconfig.wrong_type"      // a value of another type than the field's
+	CodeConfigValue          Code = "tableconfig.bad_value"       // a value outside what the field allows
+	CodeConfigMissing        Code = "tableconfig.missing_field"   // a required field is absent
+	CodeConfigNotAvailable   Code = "tableconfig.not_available"   // a key whose feature is not built yet
+	CodeConfigConflict       Code = "tableconfig.conflict"        // two settings that exclude each other
+	CodeConfigCollision      Code = "tableconfig.collision"       // two tables that would be one in the lake
+	CodeConfigSecret         Code = "tableconfig.secret_in_clear" // a secret written into the file
+	CodeConfigFile           Code = "tableconfig.file"            // a file that is missing, misnamed or unreadable
+	CodeConfigReference      Code = "tableconfig.bad_reference"   // ${env:NAME} or ${file:PATH} that cannot be resolved
+
+	// Findings at a source: worker/postgres.
+	CodeSourceUnreachable Code = "source.unreachable"      // no connection to the source
+	CodeSourceWALLevel    Code = "source.wal_level"        // wal_level is not logical
+	CodeSourceGrant       Code = "source.missing_grant"    // the role lacks a right
+	CodeSourcePublication Code = "source.publication"      // the publication is missing, partial or leaves tables out
+	CodeSourceSlot        Code = "source.slot"             // the slot is missing, in use, lost or of another plugin
+	CodeSourceTable       Code = "source.no_table"         // the table does not exist, or is not a table
+	CodeSourceColumn      Code = "source.no_column"        // a configured column does not exist
+	CodeSourceIdentity    Code = "source.replica_identity" // the replica identity does not carry the configured key
+	CodeSourceNoKey       Code = "source.no_key"           // the table has no key: bronze only
+	CodeSourceKey         Code = "source.bad_key"          // the configured key is not unique or may be NULL
+	CodeSourceGenerated   Code = "source.generated_column" // generated columns are not replicated
+	CodeSourceLimits      Code = "source.limits"           // too few slots or senders, or a setting that endangers capture
+
+	// What stops a table: worker/pipeline and below it.
+	CodeGap            Code = "gap"                     // changes are missing between the lake's cursor and what the source still has
+	CodeSchemaChanged  Code = "schema.changed"          // the table's columns are not those the lake has
+	CodeDecode         Code = "change.undecodable"      // a value or message that cannot be read
+	CodeKeyMissing     Code = "change.key_missing"      // a change does not carry the configured key
+	CodeKeyNull        Code = "change.key_null"         // a change has NULL in the configured key
+	CodeIdentityChange Code = "change.replica_identity" // the replica identity no longer carries the key
+	CodeTruncate       Code = "change.truncate_refused" // a TRUNCATE on a table with apply_truncates: false
+	CodeSnapshot       Code = "snapshot.failed"         // a snapshot cannot go on
+
+	// The lake: worker/lake.
+	CodeLakeUnavailable Code = "lake.unavailable"   // the catalog or the warehouse cannot be reached
+	CodeLakeConflict    Code = "lake.conflict"      // another writer keeps committing to the table
+	CodeLakeForeign     Code = "lake.foreign_table" // a table of that name exists and is not ours
+	CodeLakeSchema      Code = "lake.schema"        // the lake's table has other columns than expected
+	CodeLakeCursor      Code = "lake.cursor_lost"   // the layer's cursor cannot be found or proved
+	CodeLakeConfig      Code = "lake.config"        // the catalog or warehouse setting is wrong
+	CodeLakeNoTable     Code = "lake.no_table"      // the lake has no table of that name
+
+	// Registry and commands.
+	CodeRegistryUnavailable Code = "registry.unavailable" // the registry's database cannot be reached
+	CodeRegistryVersion     Code = "registry.version"     // the registry was migrated by a newer, incompatible Lakeweir
+	CodeNoTable             Code = "table.not_found"      // no table of that name is configured
+	CodeNoSource            Code = "source.not_found"     // no source of that name is configured
+	CodeUsage               Code = "usage"                // a flag or argument is wrong
+	CodeUnequal             Code = "reconcile.unequal"    // source and lake differ
+	CodeReconcile           Code = "reconcile.failed"     // the comparison could not be made
+	CodePrivacyKey          Code = "privacy.key"          // the tokenisation key is missing or too short
+)

@@ -1,0 +1,83 @@
+package change
+
+import "github.com/lakeweir/lakeweir/catalog"
+
+// Op is what a change did; the letters are those of bronze's op column.
+type Op byte
+
+const (
+	Create   Op = 'c'
+	Update   Op = 'u'
+	Delete   Op = 'd'
+	Read     Op = 'r' // the row was read by a snapshot
+	Truncate Op = 't' // every row before it in order is gone; has no key and no images
+)
+
+// Change is one row event. An update of the key is two changes that follow each
+// other: a Delete of the old key and a Create of the new one, each naming the
+// other's key in OtherKey.
+type Change struct {
+	Op Op
+	// Before and After are rows of the batch's Rows, or -1. Before may hold key
+	// columns only (the rest Absent). A Read and a Create have no Before.
+	Before, After int
+	// Other is the row that holds the other key of a key move (key columns at
+	// least), or -1.
+	Other int
+	// Key and OtherKey are encoded by Rows.AppendKey; empty for a Truncate and for
+	// tables without a key.
+	Key, OtherKey []byte
+	Position      catalog.Position
+	LSN           catalog.LSN // of the change itself; of a Read, the end of the log when it was read
+	TxID          uint64      // of the transaction; 0 for a Read
+	CommitTime    int64       // microseconds since 1970 UTC; of a Read, when it was read, by the source's clock
+}
+
+// MovedAway reports whether c is the first half of a key move.
+func (c *Change) MovedAway() bool { return c.Op == Delete && len(c.OtherKey) > 0 }
+
+// MovedIn reports whether c is the second half of a key move.
+func (c *Change) MovedIn() bool { return c.Op == Create && len(c.OtherKey) > 0 }
+
+// Batch is changes of one table in order, all of one schema. It belongs to whoever
+// received it; fold fills its unavailable cells in place.
+type Batch struct {
+	Table   *catalog.Table
+	Rows    *Rows
+	Changes []Change
+	// Epoch is that of every change in the batch.
+	Epoch catalog.Epoch
+	// Snapshot is the table's snapshot progress once this batch is saved, or nil
+	// when the batch does not move it. A batch may have Snapshot and no changes.
+	Snapshot *catalog.SnapshotProgress
+	// Whole reports that the batch ends where a transaction ends.
+	Whole bool
+}
+
+// End returns the cursor that a layer has once it holds the batch, or start when
+// the batch has no changes.
+func (b *Batch) End(start catalog.Cursor) catalog.Cursor {
+	if len(b.Changes) == 0 {
+		return start
+	}
+	return catalog.Cursor{Epoch: b.Epoch, Position: b.Changes[len(b.Changes)-1].Position}
+}
+
+// Size returns about how many bytes the batch takes in memory.
+func (b *Batch) Size() int { return b.Rows.Size() + 160*len(b.Changes) }
+
+// Place is where a row lies in a layer: a file, by the number the layer gave it,
+// and the row in that file from 0.
+type Place struct {
+	File int32
+	Row  int64
+}
+
+// Ref points at one row image.
+type Ref struct {
+	Rows *Rows
+	Row  int
+}
+
+// IsZero reports whether there is no image.
+func (r Ref) IsZero() bool { return r.Rows == nil }

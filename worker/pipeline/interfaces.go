@@ -1,0 +1,196 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"time"
+
+	"github.com/lakeweir/lakeweir/catalog"
+	"github.com/lakeweir/lakeweir/worker/change"
+	"github.com/lakeweir/lakeweir/worker/fold"
+)
+
+// Source reads one source's changes. All methods but Close are called from one
+// goroutine at a time; Close may be called from any.
+type Source interface {
+	// Start begins reading, for each table after what bronze holds of it. It
+	// returns one fault for each table that cannot start, and an error when none
+	// can. Call it once, before Next.
+	Start(ctx context.Context, tables []Resume) ([]Fault, error)
+	// Next blocks until there is something to hand over: at least one change,
+	// fault or finished chunk, or progress worth telling, at the latest about
+	// half a second after the call. Changes of one table come in order over all
+	// slices. The slice belongs to the caller.
+	Next(ctx context.Context) (Slice, error)
+	// Confirm tells the source that everything up to the position is saved, so
+	// that it may forget it. It may be repeated; a lower one is ignored.
+	Confirm(ctx context.Context, through catalog.LSN) error
+	// Drop ends the reading of a table: no change of it is handed over any more.
+	Drop(table string)
+	// Status says where the source's log stands. It may do I/O.
+	Status(ctx context.Context) (SourceStatus, error)
+	Close(ctx context.Context) error
+}
+
+// Resume says where a source goes on with a table.
+type Resume struct {
+	Table *catalog.Table
+	// Cursor is bronze's; zero for a table that was never read.
+	Cursor catalog.Cursor
+	// Snapshot is bronze's; nil for a table that was never read.
+	Snapshot *catalog.SnapshotProgress
+	// Schema is the newest the registry knows, or nil. A source whose table has
+	// another shape faults the table with schema.changed.
+	Schema *catalog.Schema
+}
+
+// Slice is a stretch of a source's log.
+type Slice struct {
+	Batches []*change.Batch // at most one per table, unless its schema changed within
+	Faults  []Fault
+	// Through is how far the source has read: every transaction that committed
+	// before it has been handed over, in this slice or an earlier one.
+	Through catalog.LSN
+	// ReadAt is the source's clock when Through was its end of log, or zero when
+	// the source is known to be further by now.
+	ReadAt time.Time
+}
+
+// Fault is why one table cannot go on; the others do.
+type Fault struct {
+	Table string // catalog.TableName.String()
+	State catalog.State
+	Err   *catalog.Error
+}
+
+// SourceStatus is where a source's log stands.
+type SourceStatus struct {
+	End       catalog.LSN // the end of the log now
+	Confirmed catalog.LSN // what the slot may forget
+	Retained  int64       // bytes the slot holds back
+	SlotState string      // as the server names it: reserved, extended, unreserved, lost
+	Active    bool
+}
+
+// Lake opens the lake tables of a source.
+type Lake interface {
+	// Open creates what is absent and loads what is there. The schema is the
+	// table's, after masking. It fails with lake.foreign_table when a table of the
+	// name exists that Lakeweir did not make.
+	Open(ctx context.Context, table *catalog.Table, schema *catalog.Schema) (Layers, error)
+}
+
+// Layers are the lake tables of one table. Current and History are nil when the
+// table does not keep them. Used by one goroutine at a time.
+type Layers struct {
+	Bronze  Bronze
+	Current Current
+	History History
+}
+
+// ErrStale is returned by Write when another writer committed to the layer since
+// Find: find, fold and write again.
+var ErrStale = errors.New("the layer changed since it was read")
+
+// LayerState is what a layer's newest snapshot says.
+type LayerState struct {
+	Cursor   catalog.Cursor
+	Snapshot *catalog.SnapshotProgress // bronze only
+	// CommitTime is the newest commit time that the layer holds, in microseconds
+	// since 1970 UTC; 0 when it is empty.
+	CommitTime int64
+}
+
+// Commit describes one commit to a layer.
+type Commit struct {
+	Rows       int // rows written
+	Removed    int // rows removed
+	Bytes      int64
+	Files      int
+	SnapshotID int64
+	Took       time.Duration
+}
+
+// Bronze is the layer of every change.
+type Bronze interface {
+	// State reads the layer's state from the catalog.
+	State(ctx context.Context) (LayerState, error)
+	// Append writes the changes and the state in one commit. It resolves a lost
+	// reply itself: when it returns nil the rows are there once, when it returns
+	// an error they are not there unless State says so.
+	Append(ctx context.Context, batches []*change.Batch, to LayerState) (Commit, error)
+	// Read yields the changes after one position up to and including another, in
+	// order, in batches of at most about maxRows changes. Batches belong to the
+	// caller.
+	Read(ctx context.Context, after, through catalog.Position, maxRows int) iter.Seq2[*change.Batch, error]
+}
+
+// Current is the SCD1 layer.
+type Current interface {
+	State(ctx context.Context) (LayerState, error)
+	// Find returns the layer's rows of the touched keys, in any order; keys that
+	// it does not hold are left out.
+	Find(ctx context.Context, touched fold.Touched) ([]fold.CurrentFound, error)
+	// Write applies the result and the state in one commit, or fails with ErrStale.
+	// A lost reply is resolved as in Bronze.Append. An empty result still moves
+	// the state.
+	Write(ctx context.Context, result fold.CurrentResult, to LayerState) (Commit, error)
+}
+
+// History is the SCD2 layer.
+type History interface {
+	State(ctx context.Context) (LayerState, error)
+	// Find returns the open versions of the touched keys, and for the keys of
+	// resumed also the latest closed version, with images always.
+	Find(ctx context.Context, touched fold.Touched, resumed [][]byte) ([]fold.VersionFound, error)
+	// Write is as Current.Write.
+	Write(ctx context.Context, result fold.HistoryResult, to LayerState) (Commit, error)
+}
+
+// Mask transforms the PII columns of a batch in place, before anything of it is
+// stored or logged.
+type Mask interface {
+	Apply(b *change.Batch) error
+}
+
+// Observer is told what happens; the registry keeps it. None of it is the truth:
+// that is in the lake. Calls must not block for long; errors are the observer's.
+type Observer interface {
+	// Schema records the table's columns and returns them with their version.
+	Schema(ctx context.Context, table *catalog.Table, schema *catalog.Schema) (*catalog.Schema, error)
+	State(ctx context.Context, s TableStatus)
+	Batch(ctx context.Context, b BatchRecord)
+	Source(ctx context.Context, source string, s SourceStatus, flushed catalog.LSN)
+}
+
+// TableStatus is where a table is in its life.
+type TableStatus struct {
+	Table    string
+	State    catalog.State
+	Fault    *catalog.Error // why it is stopped, else nil
+	Snapshot *catalog.SnapshotProgress
+	// Through is how far each layer is known to be complete: every change of the
+	// table that committed before it is there, also when there was none. Zero when
+	// the layer is not kept or nothing is known.
+	BronzeThrough, CurrentThrough, HistoryThrough catalog.LSN
+	// FreshAt is the time up to which the layers that are kept show the source, by
+	// the source's clock; zero when unknown.
+	FreshAt time.Time
+}
+
+// BatchRecord describes one committed batch of one table.
+type BatchRecord struct {
+	Table    string
+	ID       string
+	At       time.Time
+	From, To catalog.Cursor
+	Creates, Updates, Deletes, Reads, Truncates,
+	Unfit int
+	Newest  int64 // commit time of the newest change, microseconds since 1970 UTC
+	Bytes   int64
+	Bronze  Commit
+	Current Commit
+	History Commit
+	Unfits  map[string]int // columns with values that did not fit their type, and how many
+}
