@@ -62,19 +62,12 @@ type Version struct {
 // microseconds since 1970.
 const Open int64 = 253402214400000000
 
-// VersionFound is the open version of a key that the history layer holds before
-// the fold, if any, and the one that the same transaction closed, if any.
+// VersionFound is a version that the history layer holds before the fold; it is
+// open when Row.To is Open. A key may have several.
 type VersionFound struct {
 	Key   []byte
 	Place change.Place
 	Row   Version
-	// Closed is the latest closed version of the key, looked up only for the keys
-	// of Resumed.
-	Closed      bool
-	ClosedPlace change.Place
-	ClosedRow   Version
-	// NoOpen reports that there is no open version, only a closed one.
-	NoOpen bool
 }
 
 // HistoryResult is what a fold does to the history layer. It is applied whole or

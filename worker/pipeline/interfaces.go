@@ -121,12 +121,14 @@ type Bronze interface {
 	// an error they are not there unless State says so.
 	Append(ctx context.Context, batches []*change.Batch, to LayerState) (Commit, error)
 	// Read yields the changes after one position up to and including another, in
-	// order, in batches of at most about maxRows changes. Batches belong to the
-	// caller.
+	// order, in batches of at most about maxRows changes, never ending between the
+	// halves of a key move. Batches belong to the caller.
 	Read(ctx context.Context, after, through catalog.Position, maxRows int) iter.Seq2[*change.Batch, error]
 }
 
-// Current is the SCD1 layer.
+// Current is the SCD1 layer. Cells of an image that are Unavailable are NULL in
+// the lake and named in the row's _unavailable_columns, so that Find returns them
+// as Unavailable again; the same holds for History.
 type Current interface {
 	State(ctx context.Context) (LayerState, error)
 	// Find returns the layer's rows of the touched keys, in any order; keys that
@@ -141,9 +143,10 @@ type Current interface {
 // History is the SCD2 layer.
 type History interface {
 	State(ctx context.Context) (LayerState, error)
-	// Find returns the open versions of the touched keys, and for the keys of
-	// resumed also the latest closed version, with images always.
-	Find(ctx context.Context, touched fold.Touched, resumed [][]byte) ([]fold.VersionFound, error)
+	// Find returns the open versions of the touched keys, and every version, open
+	// and closed, of the keys of whole (few, and seldom any); with images always,
+	// in any order.
+	Find(ctx context.Context, touched fold.Touched, whole [][]byte) ([]fold.VersionFound, error)
 	// Write is as Current.Write.
 	Write(ctx context.Context, result fold.HistoryResult, to LayerState) (Commit, error)
 }
