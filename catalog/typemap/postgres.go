@@ -42,7 +42,7 @@ func postgresNumeric(modifier int32) catalog.Type {
 	}
 	m := modifier - 4
 	precision := int(m>>16) & 0xffff
-	scale := int(m&0x7ff ^ 1024) - 1024
+	scale := int(m&0x7ff^1024) - 1024
 	if scale < 0 { // numeric(5,-2) holds up to 7 digits before the point
 		precision, scale = precision-scale, 0
 	}
