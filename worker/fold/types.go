@@ -52,7 +52,7 @@ type CurrentResult struct {
 // Version is a row of the history layer: one interval [From, To) of one key.
 type Version struct {
 	Image change.Ref
-	Stamp Stamp     // of the change that made the version what it is
+	Stamp Stamp     // of the change that opened it
 	From  int64     // microseconds since 1970 UTC
 	To    int64     // the same; Open when the version still holds
 	Op    change.Op // of the change that opened it

@@ -1,0 +1,279 @@
+package fold
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/lakeweir/lakeweir/catalog"
+	"github.com/lakeweir/lakeweir/worker/change"
+)
+
+// History folds the batches into the history layer. found is what the layer holds
+// of TouchedHistory's keys: the open versions, and all versions of WholeHistory's
+// keys. cursor is how far the layer had come. It fills unavailable cells of the
+// batches and of found in place, so fold the batches into bronze first.
+//
+// The changes of one transaction count as one step from the state before it to the
+// state after it, also when the cursor stands inside that transaction.
+func History(t *catalog.Table, cursor catalog.Position, batches []*change.Batch, found []VersionFound) HistoryResult {
+	f := historyFold{table: t, cursor: cursor, index: make(map[string]int, len(found))}
+	for i := range found {
+		k := f.key(found[i].Key)
+		k.versions = append(k.versions, versionEntry{Version: found[i].Row, was: found[i].Row, place: found[i].Place, stored: true})
+	}
+	for i := range f.keys {
+		slices.SortFunc(f.keys[i].versions, func(a, b versionEntry) int {
+			return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To), a.Stamp.Position.Compare(b.Stamp.Position))
+		})
+	}
+	for _, b := range batches {
+		for i := range b.Changes {
+			if b.Changes[i].Position.Compare(cursor) > 0 { // I3: what was folded changes nothing
+				f.apply(b, &b.Changes[i])
+			}
+		}
+	}
+	return f.result()
+}
+
+type historyFold struct {
+	table  *catalog.Table
+	cursor catalog.Position
+	index  map[string]int
+	keys   []historyKey
+	moved  change.Ref // the row that the first half of a key move has just taken away
+}
+
+// historyKey is the known timeline of one key and, inside a transaction, the rows
+// that the key holds so far (several only while rows move through it).
+type historyKey struct {
+	versions []versionEntry // in order of time; only the last may be open
+	within   bool           // a transaction is being applied
+	at       catalog.Position
+	time     int64 // of that transaction, clamped
+	rows     []historyRow
+}
+
+type versionEntry struct {
+	Version
+	was     Version // as it is stored
+	place   change.Place
+	stored  bool
+	removed bool
+	filled  bool // values that were never sent have been put into its image
+}
+
+type historyRow struct {
+	image change.Ref
+	stamp Stamp
+	op    change.Op // of the change that brought the row, or 0 when it was there before
+}
+
+func (f *historyFold) key(key []byte) *historyKey {
+	i, ok := f.index[string(key)]
+	if !ok {
+		i = len(f.keys)
+		f.index[string(key)] = i
+		f.keys = append(f.keys, historyKey{})
+	}
+	return &f.keys[i]
+}
+
+func (f *historyFold) apply(b *change.Batch, ch *change.Change) {
+	if ch.Op == change.Truncate {
+		for i := range f.keys {
+			k := &f.keys[i]
+			if len(k.versions) == 0 && len(k.rows) == 0 {
+				continue
+			}
+			f.enter(k, ch)
+			k.rows = slices.DeleteFunc(k.rows, func(r historyRow) bool { return r.stamp.Position.Compare(ch.Position) < 0 })
+		}
+		return
+	}
+	k := f.key(ch.Key)
+	f.enter(k, ch)
+	switch ch.Op {
+	case change.Delete:
+		f.moved = change.Ref{}
+		if len(k.rows) == 0 {
+			return
+		}
+		if ch.MovedAway() {
+			f.moved = k.rows[0].image
+		}
+		// Of several rows at one key the first to come is the first to leave.
+		k.rows = slices.Delete(k.rows, 0, 1)
+	case change.Create, change.Update, change.Read:
+		row := historyRow{image: change.Ref{Rows: b.Rows, Row: ch.After}, stamp: stampOf(ch), op: ch.Op}
+		n := len(k.rows)
+		switch {
+		case ch.MovedIn():
+			fillUnavailable(b.Rows, ch.After, f.moved)
+		case n > 0:
+			fillUnavailable(b.Rows, ch.After, k.rows[n-1].image)
+		}
+		f.moved = change.Ref{}
+		if n > 0 && ch.Op != change.Create {
+			if ch.Op == change.Update && k.rows[n-1].op != 0 {
+				row.op = k.rows[n-1].op // a row made and changed in one transaction was made by it
+			}
+			k.rows = k.rows[:n-1]
+		}
+		k.rows = append(k.rows, row)
+	case change.Truncate:
+	}
+}
+
+// enter begins the change's transaction for the key, once.
+func (f *historyFold) enter(k *historyKey, ch *change.Change) {
+	if k.within && sameTransaction(k.at, ch.Position) {
+		return
+	}
+	f.settle(k)
+	k.within, k.at, k.time = true, ch.Position, k.clamp(ch.CommitTime)
+	last := k.last()
+	resumed := sameTransaction(ch.Position, f.cursor)
+	switch {
+	case last == nil:
+	case last.To == Open:
+		k.rows = append(k.rows, historyRow{image: last.Image, stamp: last.Stamp})
+		if resumed && sameTransaction(last.Stamp.Position, ch.Position) {
+			// The part of this transaction before the cursor opened it: take that back
+			// and go on from what held before the transaction.
+			k.rows[0].op = last.Op
+			last.removed = true
+			if p := k.last(); p != nil && p.To == k.time {
+				p.To = Open
+			}
+		}
+	case resumed && last.To == k.time:
+		// The part before the cursor closed it.
+		last.To = Open
+	}
+}
+
+// settle turns what a transaction did to the key into one step of its timeline.
+func (f *historyFold) settle(k *historyKey) {
+	if !k.within {
+		return
+	}
+	var final *historyRow
+	if n := len(k.rows); n > 0 {
+		final = &k.rows[n-1]
+	}
+	base := k.last()
+	if base != nil && base.To != Open {
+		base = nil
+	}
+	switch {
+	case final == nil && base == nil:
+	case final == nil:
+		base.To = k.time
+	case base == nil:
+		k.open(final)
+	default:
+		if final.op == change.Read {
+			k.fillBack(final.image)
+		}
+		switch {
+		case !f.sameTracked(base.Image, final):
+			base.To = k.time
+			k.open(final)
+		case !identical(base.Image, final.image):
+			base.Image = final.image // untracked columns follow the source
+		}
+	}
+	k.within, k.rows = false, k.rows[:0]
+}
+
+func (k *historyKey) open(r *historyRow) {
+	op := r.op
+	if op == 0 {
+		op = change.Update
+	}
+	k.versions = append(k.versions, versionEntry{Version: Version{Image: r.image, Stamp: r.stamp, From: k.time, To: Open, Op: op}})
+}
+
+// fillBack puts values that were never sent, and have now been read, into the
+// versions that lack them: an unsent value is an unchanged one, so it held since
+// the version that first lacked it. Versions at a key from which the row has moved
+// away since keep lacking it.
+func (k *historyKey) fillBack(read change.Ref) {
+	for col := range read.Rows.Schema().Columns {
+		for i := len(k.versions) - 1; i >= 0; i-- {
+			v := &k.versions[i]
+			if v.removed {
+				continue
+			}
+			if v.Image.Rows.Mark(v.Image.Row, col) != change.Unavailable {
+				break
+			}
+			v.Image.Rows.Fill(v.Image.Row, col, read.Rows, read.Row, col)
+			v.filled = true
+			if v.Op == change.Create {
+				break // it moved here; what was here before is another row
+			}
+		}
+	}
+}
+
+// last returns the newest version that has not been taken back, or nil.
+func (k *historyKey) last() *versionEntry {
+	for i := len(k.versions) - 1; i >= 0; i-- {
+		if !k.versions[i].removed {
+			return &k.versions[i]
+		}
+	}
+	return nil
+}
+
+// clamp keeps time from running backwards along the key (rule 6).
+func (k *historyKey) clamp(t int64) int64 {
+	last := k.last()
+	switch {
+	case last == nil:
+		return t
+	case last.To == Open:
+		return max(t, last.From)
+	default:
+		return max(t, last.To)
+	}
+}
+
+func (f *historyFold) sameTracked(base change.Ref, r *historyRow) bool {
+	for col, c := range base.Rows.Schema().Columns {
+		if !f.table.Tracks(c.Name) {
+			continue
+		}
+		// A row that moved here without a value that the lake does not know need not
+		// have the unknown value of the row that was here.
+		foreign := r.op == change.Create && r.image.Rows.Mark(r.image.Row, col) == change.Unavailable
+		if foreign || !sameCell(base, r.image, col) {
+			return false
+		}
+	}
+	return true
+}
+
+func (f *historyFold) result() HistoryResult {
+	var r HistoryResult
+	for i := range f.keys {
+		k := &f.keys[i]
+		f.settle(k)
+		for j := range k.versions {
+			v := &k.versions[j]
+			switch {
+			case !v.stored && v.removed:
+			case !v.stored:
+				r.Write = append(r.Write, v.Version)
+			case v.removed:
+				r.Remove = append(r.Remove, v.place)
+			case v.filled || v.Version != v.was:
+				r.Remove = append(r.Remove, v.place)
+				r.Write = append(r.Write, v.Version)
+			}
+		}
+	}
+	return r
+}

@@ -1,0 +1,158 @@
+package fold
+
+import (
+	"github.com/lakeweir/lakeweir/catalog"
+	"github.com/lakeweir/lakeweir/worker/change"
+)
+
+// TouchedCurrent returns what Current needs to know of the current layer before it
+// folds the batches.
+func TouchedCurrent(t *catalog.Table, batches []*change.Batch) Touched {
+	c := newCollector()
+	for _, b := range batches {
+		for i := range b.Changes {
+			ch := &b.Changes[i]
+			switch ch.Op {
+			case change.Truncate:
+				c.touched.All = true
+				c.touched.ImageAll = t.SoftDelete
+				continue
+			case change.Read:
+				// Compared with what is there, so that a repeated read writes nothing.
+				c.add(ch.Key, true)
+				continue
+			case change.Delete:
+				c.add(ch.Key, t.SoftDelete)
+				continue
+			case change.Create, change.Update:
+			}
+			missing := hasUnavailable(b.Rows, ch.After)
+			if ch.MovedIn() {
+				c.add(ch.OtherKey, missing)
+			}
+			c.add(ch.Key, missing && !ch.MovedIn())
+		}
+	}
+	return c.touched
+}
+
+// TouchedHistory returns what History needs to know of the history layer before
+// it folds the batches.
+func TouchedHistory(batches []*change.Batch) Touched {
+	c := newCollector()
+	for _, b := range batches {
+		for i := range b.Changes {
+			ch := &b.Changes[i]
+			if ch.Op == change.Truncate {
+				c.touched.All, c.touched.ImageAll = true, true
+				continue
+			}
+			c.add(ch.Key, true)
+			if ch.MovedIn() {
+				c.add(ch.OtherKey, true)
+			}
+		}
+	}
+	return c.touched
+}
+
+// WholeHistory returns the keys of which History needs every version, closed ones
+// too, given the open versions that were found:
+//
+//   - keys of a transaction that the layer's cursor stands inside of, since that
+//     transaction's changes collapse into one, however they were split;
+//   - keys read again whose open version lacks values that were never sent, since
+//     closed versions may lack the same ones.
+func WholeHistory(cursor catalog.Position, batches []*change.Batch, found []VersionFound) [][]byte {
+	lacking := map[string]bool{}
+	for i := range found {
+		if f := &found[i]; hasUnavailable(f.Row.Image.Rows, f.Row.Image.Row) {
+			lacking[string(f.Key)] = true
+		}
+	}
+	c := newCollector()
+	for _, b := range batches {
+		for i := range b.Changes {
+			ch := &b.Changes[i]
+			resumed := ch.Op != change.Read && sameTransaction(ch.Position, cursor)
+			if resumed || ch.Op == change.Read && lacking[string(ch.Key)] {
+				c.add(ch.Key, true)
+				if ch.MovedIn() {
+					c.add(ch.OtherKey, true)
+				}
+			}
+		}
+	}
+	return c.touched.Keys
+}
+
+type collector struct {
+	index   map[string]int
+	touched Touched
+}
+
+func newCollector() *collector { return &collector{index: map[string]int{}} }
+
+func (c *collector) add(key []byte, image bool) {
+	if len(key) == 0 {
+		return
+	}
+	i, ok := c.index[string(key)]
+	if !ok {
+		i = len(c.touched.Keys)
+		c.index[string(key)] = i
+		c.touched.Keys = append(c.touched.Keys, key)
+		c.touched.Image = append(c.touched.Image, false)
+	}
+	if image {
+		c.touched.Image[i] = true
+	}
+}
+
+func hasUnavailable(rows *change.Rows, row int) bool {
+	if rows == nil || row < 0 {
+		return false
+	}
+	for col := range rows.Schema().Columns {
+		if rows.Mark(row, col) == change.Unavailable {
+			return true
+		}
+	}
+	return false
+}
+
+// sameTransaction reports whether two positions are of one transaction or chunk.
+func sameTransaction(a, b catalog.Position) bool {
+	return a.Generation == b.Generation && a.Commit == b.Commit
+}
+
+// fillUnavailable gives a row the values that held at its predecessor where its
+// own were not sent.
+func fillUnavailable(rows *change.Rows, row int, from change.Ref) {
+	if from.IsZero() {
+		return
+	}
+	for col := range rows.Schema().Columns {
+		if rows.Mark(row, col) == change.Unavailable {
+			rows.Fill(row, col, from.Rows, from.Row, col)
+		}
+	}
+}
+
+// identical reports whether two rows show the same in every column, and lack the
+// same values.
+func identical(a, b change.Ref) bool {
+	for col := range a.Rows.Schema().Columns {
+		if !sameCell(a, b, col) {
+			return false
+		}
+	}
+	return true
+}
+
+func sameCell(a, b change.Ref, col int) bool {
+	if (a.Rows.Mark(a.Row, col) == change.Unavailable) != (b.Rows.Mark(b.Row, col) == change.Unavailable) {
+		return false
+	}
+	return change.Equal(a.Rows, a.Row, b.Rows, b.Row, col)
+}
