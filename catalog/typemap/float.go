@@ -91,14 +91,20 @@ func appendFloat(dst []byte, f float64, size int) []byte {
 // shortest returns the digits d of d[0].d[1]d[2]… × 10^exp, without trailing zeros.
 func shortest(buf []byte, f float64, size int) (digits []byte, exp int) {
 	digits, exp = cut(strconv.AppendFloat(buf, f, 'e', -1, size))
-	if !halfway(digits, exp, f, size) {
+	b := newBinary(f, size)
+	if !b.halfway(digits, exp) {
+		if digits[len(digits)-1]&1 == 1 {
+			if by := b.tied(digits, exp); by != 0 { // of two as near, the even one
+				b.step(digits, exp, by, size)
+			}
+		}
 		return digits, exp
 	}
 	for precision := len(digits); precision < 17; precision++ { // rare: 1e23 is 9.999999999999999e+22
 		text := strconv.AppendFloat(buf, f, 'e', precision, 64)
 		g, err := strconv.ParseFloat(string(text), size)
 		d, e := cut(text)
-		if err == nil && g == f && !halfway(d, e, f, size) {
+		if err == nil && g == f && !b.halfway(d, e) {
 			return d, e
 		}
 	}
@@ -127,31 +133,76 @@ func cut(text []byte) (digits []byte, exp int) {
 	return digits, exp
 }
 
-// halfway reports whether the decimal lies exactly between f and a neighbour.
-func halfway(digits []byte, exp int, f float64, size int) bool {
-	var d uint64
-	for _, c := range digits {
-		d = d*10 + uint64(c-'0')
-	}
-	exp10 := exp - len(digits) + 1
+// binaryFloat is a positive float as m × 2^exp.
+type binaryFloat struct {
+	value       float64
+	m           uint64
+	exp         int
+	lowestOfExp bool // the neighbour below is half as far as the one above
+}
 
+func newBinary(f float64, size int) binaryFloat {
 	mantissaBits, minExp := 52, -1074
 	if size == 32 {
 		mantissaBits, minExp = 23, -149
 	}
 	frac, e := math.Frexp(f) // f = frac × 2^e, frac in [0.5, 1)
-	exp2 := max(e-mantissaBits-1, minExp)
-	m := uint64(math.Ldexp(frac, e-exp2)) // f = m × 2^exp2
-	if m&1 == 1 {
+	exp := max(e-mantissaBits-1, minExp)
+	m := uint64(math.Ldexp(frac, e-exp))
+	return binaryFloat{value: f, m: m, exp: exp, lowestOfExp: m == 1<<mantissaBits && exp > minExp}
+}
+
+// halfway reports whether the decimal lies exactly between b and a neighbour.
+func (b binaryFloat) halfway(digits []byte, exp int) bool {
+	if b.m&1 == 1 {
 		return false // then a halfway point reads as the neighbour
 	}
-	if sameNumber(d, exp10, 2*m+1, exp2-1) {
+	d, exp10 := number(digits), exp-len(digits)+1
+	switch {
+	case sameNumber(d, exp10, 2*b.m+1, b.exp-1):
 		return true
+	case b.lowestOfExp:
+		return sameNumber(d, exp10, 4*b.m-1, b.exp-2)
 	}
-	if m == 1<<mantissaBits && exp2 > minExp { // the neighbour below is half as far
-		return sameNumber(d, exp10, 4*m-1, exp2-2)
+	return sameNumber(d, exp10, 2*b.m-1, b.exp-1)
+}
+
+// tied reports whether b lies exactly between the decimal and the next one of as
+// many digits, above (+1) or below (-1), else 0.
+func (b binaryFloat) tied(digits []byte, exp int) int {
+	d, exp10 := number(digits), exp-len(digits)
+	twos := bits.TrailingZeros64(b.m)
+	switch odd, exp2 := b.m>>twos, b.exp+twos; {
+	case sameNumber(10*d+5, exp10, odd, exp2):
+		return 1
+	case sameNumber(10*d-5, exp10, odd, exp2):
+		return -1
 	}
-	return sameNumber(d, exp10, 2*m-1, exp2-1)
+	return 0
+}
+
+// step moves the last digit of the decimal up or down, unless that would carry or
+// no longer read back as b.
+func (b binaryFloat) step(digits []byte, exp, by, size int) {
+	last := len(digits) - 1
+	was := digits[last]
+	next := was + byte(by)
+	if next > '9' || next == '0' {
+		return
+	}
+	digits[last] = next
+	text := append([]byte{'.'}, digits...)
+	text = strconv.AppendInt(append(text, 'e'), int64(exp+1), 10)
+	if g, err := strconv.ParseFloat(string(text), size); err != nil || g != b.value || b.halfway(digits, exp) {
+		digits[last] = was
+	}
+}
+
+func number(digits []byte) (d uint64) {
+	for _, c := range digits {
+		d = d*10 + uint64(c-'0')
+	}
+	return d
 }
 
 // sameNumber reports whether d × 10^exp10 = odd × 2^exp2. The factors of two must
