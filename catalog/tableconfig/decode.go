@@ -1,0 +1,433 @@
+package tableconfig
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/goccy/go-yaml/ast"
+
+	"github.com/lakeweir/lakeweir/catalog"
+)
+
+// decode fills the struct that into points at from the document and reports every
+// problem of form: what the JSON Schema would refuse too. other is the format the
+// key may belong to instead, otherFile its name.
+func (d *document) decode(into any, other *spec, otherFile string) {
+	v := reflect.ValueOf(into).Elem()
+	dec := decoder{document: d, other: other, otherFile: otherFile}
+	before := len(d.problems)
+	switch d.body {
+	case nil:
+		dec.missing(specOf(v.Type()), "")
+	default:
+		dec.mapping(d.body, "", specOf(v.Type()), v)
+	}
+	for _, p := range d.problems[before:] {
+		p.structural = p.Code != catalog.CodeConfigSyntax && p.Code != catalog.CodeConfigDuplicateField
+	}
+}
+
+type decoder struct {
+	*document
+	other     *spec
+	otherFile string
+}
+
+func join(path, key string) string {
+	if path == "" {
+		return key
+	}
+	return path + "." + key
+}
+
+// entry is one key of a mapping.
+type entry struct {
+	name  string
+	at    place
+	key   ast.Node
+	value ast.Node
+}
+
+// entries returns the entries of a mapping, after reporting keys that are not
+// text or stand twice. It returns false when n is no mapping.
+func (d *decoder) entries(n ast.Node, path string) (out []entry, ok bool) {
+	var values []*ast.MappingValueNode
+	switch x := n.(type) {
+	case *ast.MappingNode:
+		values = x.Values
+	case *ast.MappingValueNode:
+		values = []*ast.MappingValueNode{x}
+	default:
+		return nil, false
+	}
+	first := map[string]place{}
+	for _, v := range values {
+		at := d.nodePlace(v.Key)
+		var name string
+		switch k := v.Key.(type) {
+		case *ast.StringNode:
+			name = k.Value
+		case *ast.MergeKeyNode:
+			d.report(catalog.CodeConfigSyntax, at, "merge keys (<<) are not read", "write the keys out")
+			continue
+		case *ast.NullNode, *ast.BoolNode, *ast.IntegerNode, *ast.FloatNode, *ast.InfinityNode, *ast.NanNode:
+			d.report(catalog.CodeConfigType, at, "a key that is not text: "+v.Key.GetToken().Value, fmt.Sprintf("quote it: %q", v.Key.GetToken().Value))
+			continue
+		default:
+			d.report(catalog.CodeConfigSyntax, at, "a key that is not text", "write a plain word")
+			continue
+		}
+		if earlier, twice := first[name]; twice {
+			d.report(catalog.CodeConfigDuplicateField, at, fmt.Sprintf("%q is already set in line %d", join(path, name), earlier.line), "keep one of the two")
+			continue
+		}
+		first[name] = at
+		d.keys[join(path, name)] = at
+		d.values[join(path, name)] = d.nodePlace(v.Value)
+		out = append(out, entry{name, at, v.Key, v.Value})
+	}
+	return out, true
+}
+
+func (d *decoder) mapping(n ast.Node, path string, s *spec, into reflect.Value) {
+	entries, ok := d.entries(n, path)
+	if !ok {
+		if path == "" {
+			d.report(catalog.CodeConfigType, d.nodePlace(n), "the file is "+describe(n)+", not keys with values", "write \"key: value\" lines, such as "+s.fields[0].key+": …")
+			return
+		}
+		d.wrongType(n, path, "a mapping", "write its keys below it: "+strings.Join(s.keys(), ", "))
+		return
+	}
+	for _, e := range entries {
+		f := s.field(e.name)
+		if f == nil {
+			d.unknown(e, path, s)
+			continue
+		}
+		d.field(e, join(path, e.name), f, into.Field(f.index))
+	}
+	d.missing(s, path)
+}
+
+// missing reports required keys that are not there.
+func (d *decoder) missing(s *spec, path string) {
+	for _, f := range s.fields {
+		if f.required && !d.has(join(path, f.key)) {
+			hint := fmt.Sprintf("add it; see %q", "lakeweir config explain "+join(path, f.key))
+			d.report(catalog.CodeConfigMissing, place{1, 1, 0}, fmt.Sprintf("%q is missing", join(path, f.key)), hint)
+		}
+	}
+}
+
+// unknown reports a key that the mapping does not have.
+func (d *decoder) unknown(e entry, path string, s *spec) {
+	hint := ""
+	near := nearest(e.name, s.allKeys())
+	switch {
+	case near != "":
+		hint = fmt.Sprintf("did you mean %q?", join(path, near))
+	case path == "" && s.deepKeys()[e.name] != "":
+		hint = fmt.Sprintf("did you mean %q?", s.deepKeys()[e.name])
+	case path == "" && d.other.field(e.name) != nil:
+		hint = fmt.Sprintf("%q is a key of %s", e.name, d.otherFile)
+	default:
+		hint = "use one of " + strings.Join(s.keys(), ", ")
+		if path != "" {
+			hint = fmt.Sprintf("%s has the keys %s", path, strings.Join(s.keys(), ", "))
+		}
+	}
+	d.report(catalog.CodeConfigUnknownField, e.at, fmt.Sprintf("unknown field %q", join(path, e.name)), hint)
+}
+
+// field decodes one known key.
+func (d *decoder) field(e entry, path string, f *field, into reflect.Value) {
+	before := len(d.problems)
+	defer func() {
+		if len(d.problems) > before {
+			d.refused[path] = true
+		}
+	}()
+	switch n := e.value.(type) {
+	case *ast.AliasNode, *ast.AnchorNode:
+		d.report(catalog.CodeConfigSyntax, d.nodePlace(n), "anchors and aliases are not read", "write the value out")
+		return
+	case *ast.TagNode:
+		d.report(catalog.CodeConfigSyntax, d.nodePlace(n), "tags such as "+n.GetToken().Value+" are not read", "remove it; quote a text that looks like a number")
+		return
+	}
+	if f.kind == unavailableField {
+		if seq, ok := e.value.(*ast.SequenceNode); ok && f.emptyIsFine && len(seq.Values) == 0 {
+			return
+		}
+		d.report(catalog.CodeConfigNotAvailable, e.at, fmt.Sprintf("%q is not available yet", path), f.unavailable)
+		return
+	}
+	if e.value.Type() == ast.NullType {
+		d.report(catalog.CodeConfigType, d.nodePlace(e.value), fmt.Sprintf("%q has no value", path), "write a value, or remove the key for its default")
+		return
+	}
+	switch f.kind {
+	case textField:
+		if s, ok := d.text(e.value, path, f); ok {
+			into.SetString(s)
+		}
+	case boolField:
+		b, ok := e.value.(*ast.BoolNode)
+		if !ok {
+			d.wrongType(e.value, path, "true or false", boolHint(e.value))
+			return
+		}
+		into.SetBool(b.Value)
+	case numberField:
+		if n, ok := d.number(e.value, path, f); ok {
+			into.SetInt(int64(n))
+		}
+	case textListField, numberListField:
+		d.list(e.value, path, f, into)
+	case piiField:
+		d.pii(e.value, path, f, into)
+	case mappingField:
+		d.mapping(e.value, path, f.inner, into)
+	case unavailableField:
+	}
+}
+
+func (d *decoder) text(n ast.Node, path string, f *field) (string, bool) {
+	var s string
+	switch x := n.(type) {
+	case *ast.StringNode:
+		s = x.Value
+	case *ast.LiteralNode:
+		s = x.Value.Value
+	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.InfinityNode, *ast.NanNode:
+		hint := forms[f.form].hint
+		if f.form == "" && len(f.enum) > 0 {
+			hint = oneOf(f.enum)
+		} else if f.form == "text" || f.form == "column" || f.form == "identifier" || f.form == "slot" {
+			hint = fmt.Sprintf("quote it: %q", n.GetToken().Value)
+		}
+		d.wrongType(n, path, "text", hint)
+		return "", false
+	default:
+		hint := forms[f.form].hint
+		if seq, ok := n.(*ast.SequenceNode); ok && len(seq.Values) == 1 {
+			hint = "write the value without brackets"
+		}
+		d.wrongType(n, path, "text", hint)
+		return "", false
+	}
+	if len(f.enum) > 0 {
+		return s, d.enum(n, path, s, f)
+	}
+	form := forms[f.form]
+	if form.pattern != nil && !form.pattern.MatchString(s) {
+		message := fmt.Sprintf("%q is %q; want %s", path, s, form.want)
+		if form.secret || s == "" {
+			message = fmt.Sprintf("%q is not %s", path, form.want)
+		}
+		d.report(catalog.CodeConfigValue, d.nodePlace(n), message, form.hint)
+		if f.form == "reference" && s != "" && !strings.Contains(s, "${") { // what stands there is the secret itself
+			d.problems[len(d.problems)-1].Code = catalog.CodeConfigSecret
+			d.problems[len(d.problems)-1].Message = fmt.Sprintf("%q holds the secret itself", path)
+			d.problems[len(d.problems)-1].Hint = "write ${env:NAME} or ${file:PATH} instead, and replace the secret, since the file has shown it"
+		}
+		return "", false
+	}
+	return s, true
+}
+
+// enum reports a value that is not one of those allowed.
+func (d *decoder) enum(n ast.Node, path, s string, f *field) bool {
+	switch {
+	case slices.Contains(f.enum, s):
+		return true
+	case slices.Contains(f.later, s):
+		d.report(catalog.CodeConfigNotAvailable, d.nodePlace(n), fmt.Sprintf("%q: %s is not available yet", path, s), oneOf(f.enum))
+	default:
+		hint := oneOf(f.enum)
+		if near := nearest(s, f.enum); near != "" && len(f.enum) > 2 {
+			hint = fmt.Sprintf("did you mean %s? It is one of %s", near, strings.Join(f.enum, ", "))
+		}
+		d.report(catalog.CodeConfigValue, d.nodePlace(n), fmt.Sprintf("%q cannot be %q", path, s), hint)
+	}
+	return false
+}
+
+func oneOf(words []string) string {
+	if len(words) == 1 {
+		return "write " + words[0]
+	}
+	return "use one of " + strings.Join(words, ", ")
+}
+
+func (d *decoder) number(n ast.Node, path string, f *field) (int, bool) {
+	i, ok := n.(*ast.IntegerNode)
+	if !ok {
+		hint := "write a whole number"
+		if len(f.enum) > 0 {
+			hint = oneOf(f.enum)
+		}
+		d.wrongType(n, path, "a whole number", hint)
+		return 0, false
+	}
+	value := int64(-1)
+	switch x := i.Value.(type) {
+	case int64:
+		value = x
+	case uint64:
+		if x < 1<<62 {
+			value = int64(x)
+		}
+	}
+	if len(f.enum) > 0 {
+		return int(value), d.enum(n, path, strconv.FormatInt(value, 10), f)
+	}
+	if f.min != f.max && (value < int64(f.min) || value > int64(f.max)) {
+		d.report(catalog.CodeConfigValue, d.nodePlace(n), fmt.Sprintf("%q is %s", path, i.GetToken().Value), fmt.Sprintf("use a number from %d to %d", f.min, f.max))
+		return 0, false
+	}
+	return int(value), true
+}
+
+// list decodes a list of texts or numbers; a value in it twice is reported.
+func (d *decoder) list(n ast.Node, path string, f *field, into reflect.Value) {
+	seq, ok := n.(*ast.SequenceNode)
+	if !ok {
+		hint := "write it in brackets"
+		if isScalar(n) {
+			hint = "write [" + n.GetToken().Value + "]"
+		}
+		d.wrongType(n, path, "a list", hint)
+		return
+	}
+	list := reflect.MakeSlice(into.Type(), 0, len(seq.Values))
+	seen := map[string]bool{}
+	for i, item := range seq.Values {
+		itemPath := path + "[" + strconv.Itoa(i) + "]"
+		d.values[itemPath] = d.nodePlace(item)
+		var value any
+		var good bool
+		switch {
+		case item.Type() == ast.NullType:
+			d.report(catalog.CodeConfigType, d.nodePlace(item), fmt.Sprintf("%q has an empty entry", path), "remove it")
+		case f.kind == textListField:
+			value, good = d.text(item, itemPath, f)
+		default:
+			value, good = d.number(item, itemPath, f)
+		}
+		if !good {
+			continue
+		}
+		if text := fmt.Sprint(value); seen[text] {
+			d.report(catalog.CodeConfigValue, d.nodePlace(item), fmt.Sprintf("%q names %s twice", path, text), "keep one of the two")
+			continue
+		} else {
+			seen[text] = true
+		}
+		list = reflect.Append(list, reflect.ValueOf(value))
+	}
+	into.Set(list)
+}
+
+// pii decodes column: protection pairs, or a bare list of columns.
+func (d *decoder) pii(n ast.Node, path string, f *field, into reflect.Value) {
+	out := PII{}
+	into.Set(reflect.ValueOf(out))
+	column := &field{kind: textField, form: "column"}
+	if seq, ok := n.(*ast.SequenceNode); ok {
+		for i, item := range seq.Values {
+			itemPath := path + "[" + strconv.Itoa(i) + "]"
+			if m, isMapping := d.entriesOfItem(item); isMapping { // - email: tokenize
+				d.wrongType(item, itemPath, "the name of a column", "write the mapping without dashes: pii: {"+m+"}")
+				continue
+			}
+			name, good := d.text(item, itemPath, column)
+			if !good {
+				continue
+			}
+			if _, twice := out[name]; twice {
+				d.report(catalog.CodeConfigValue, d.nodePlace(item), fmt.Sprintf("%q names %s twice", path, name), "keep one of the two")
+				continue
+			}
+			out[name] = string(catalog.Tokenize)
+			d.keys[join(path, name)], d.values[join(path, name)] = d.nodePlace(item), d.nodePlace(item)
+		}
+		return
+	}
+	entries, ok := d.entries(n, path)
+	if !ok {
+		d.wrongType(n, path, "a mapping or a list of columns", "write {column: tokenize} or [column]")
+		return
+	}
+	for _, e := range entries {
+		if e.name == "" {
+			d.report(catalog.CodeConfigValue, e.at, fmt.Sprintf("%q has an empty name", path), "name a column of the table")
+			continue
+		}
+		if e.value.Type() == ast.NullType {
+			d.report(catalog.CodeConfigType, d.nodePlace(e.value), fmt.Sprintf("%q has no value", join(path, e.name)), "write tokenize or redact")
+			continue
+		}
+		if how, good := d.text(e.value, join(path, e.name), &field{kind: textField, enum: f.enum, later: f.later}); good {
+			out[e.name] = how
+		}
+	}
+}
+
+func (d *decoder) entriesOfItem(n ast.Node) (shown string, ok bool) {
+	switch x := n.(type) {
+	case *ast.MappingNode:
+		if len(x.Values) > 0 {
+			return x.Values[0].Key.GetToken().Value + ": …", true
+		}
+		return "column: …", true
+	case *ast.MappingValueNode:
+		return x.Key.GetToken().Value + ": …", true
+	}
+	return "", false
+}
+
+func (d *decoder) wrongType(n ast.Node, path, want, hint string) {
+	d.report(catalog.CodeConfigType, d.nodePlace(n), fmt.Sprintf("%q is %s; want %s", path, describe(n), want), hint)
+}
+
+func boolHint(n ast.Node) string {
+	switch strings.ToLower(strings.Trim(n.GetToken().Value, `"'`)) {
+	case "yes", "y", "on", "1", "true":
+		return "write true, without quotes"
+	case "no", "n", "off", "0", "false":
+		return "write false, without quotes"
+	}
+	return "write true or false"
+}
+
+func isScalar(n ast.Node) bool {
+	switch n.(type) {
+	case *ast.StringNode, *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode:
+		return true
+	}
+	return false
+}
+
+// describe names a node's type; never its value, which may be a secret.
+func describe(n ast.Node) string {
+	switch n.(type) {
+	case *ast.StringNode, *ast.LiteralNode:
+		return "text"
+	case *ast.IntegerNode, *ast.FloatNode, *ast.InfinityNode, *ast.NanNode:
+		return "a number"
+	case *ast.BoolNode:
+		return "true or false"
+	case *ast.NullNode:
+		return "empty"
+	case *ast.SequenceNode:
+		return "a list"
+	case *ast.MappingNode, *ast.MappingValueNode:
+		return "a mapping"
+	}
+	return "something else"
+}

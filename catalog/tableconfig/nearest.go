@@ -1,0 +1,60 @@
+package tableconfig
+
+import "strings"
+
+// nearest returns the word that was probably meant, or "": the one with the
+// fewest typing errors, else the only one that shares a whole part (tier,
+// freshness_tier).
+func nearest(word string, words []string) string {
+	word = strings.ToLower(strings.NewReplacer("-", "_", " ", "_").Replace(word))
+	best, least := "", max(2, len(word)/3)+1
+	if len(word) < 3 {
+		least = 2
+	}
+	for _, w := range words {
+		if d := typos(word, w); d < least {
+			best, least = w, d
+		}
+	}
+	if best != "" || len(word) < 3 {
+		return best
+	}
+	for _, w := range words {
+		if strings.Contains("_"+w+"_", "_"+word+"_") || strings.Contains("_"+word+"_", "_"+w+"_") {
+			if best != "" {
+				return ""
+			}
+			best = w
+		}
+	}
+	return best
+}
+
+// typos counts the insertions, deletions, replacements and swaps of neighbours
+// that turn a into b.
+func typos(a, b string) int {
+	x, y := []rune(a), []rune(b)
+	if len(x) > 64 || len(y) > 64 {
+		return 64
+	}
+	rows := [3][]int{make([]int, len(y)+1), make([]int, len(y)+1), make([]int, len(y)+1)}
+	for j := range rows[1] {
+		rows[1][j] = j
+	}
+	for i := 1; i <= len(x); i++ {
+		before, last, row := rows[0], rows[1], rows[2]
+		row[0] = i
+		for j := 1; j <= len(y); j++ {
+			cost := 1
+			if x[i-1] == y[j-1] {
+				cost = 0
+			}
+			row[j] = min(last[j]+1, row[j-1]+1, last[j-1]+cost)
+			if i > 1 && j > 1 && x[i-1] == y[j-2] && x[i-2] == y[j-1] {
+				row[j] = min(row[j], before[j-2]+1)
+			}
+		}
+		rows = [3][]int{last, row, before}
+	}
+	return rows[1][len(y)]
+}
