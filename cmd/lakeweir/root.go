@@ -49,6 +49,7 @@ type command struct {
 // and name its constructor here.
 func commands() []command {
 	return []command{
+		{groupConfigure, newValidateCommand},
 		{groupOther, newVersionCommand},
 	}
 }
