@@ -170,3 +170,14 @@ func Equal(a *Rows, aRow int, b *Rows, bRow, col int) bool {
 	}
 	return bytes.Equal(a.Bytes(aRow, col), b.Bytes(bRow, col))
 }
+
+// Count returns how many cells of a column have a mark.
+func (r *Rows) Count(col int, m Mark) int {
+	n := 0
+	for _, mark := range r.cols[col].marks {
+		if mark == m {
+			n++
+		}
+	}
+	return n
+}

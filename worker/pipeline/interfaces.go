@@ -11,8 +11,9 @@ import (
 	"github.com/lakeweir/lakeweir/worker/fold"
 )
 
-// Source reads one source's changes. All methods but Close are called from one
-// goroutine at a time; Close may be called from any.
+// Source reads one source's changes. Start comes first, then Next, again and
+// again from one goroutine; Confirm, Drop, Status and Close may be called from
+// others meanwhile.
 type Source interface {
 	// Start begins reading, for each table after what bronze holds of it. It
 	// returns one fault for each table that cannot start, and an error when none
@@ -50,7 +51,9 @@ type Slice struct {
 	Batches []*change.Batch // at most one per table, unless its schema changed within
 	Faults  []Fault
 	// Through is how far the source has read: every transaction that committed
-	// before it has been handed over, in this slice or an earlier one.
+	// before it has been handed over, in this slice or an earlier one, save those
+	// of tables with a fault. What a snapshot window still holds back has not been
+	// handed over.
 	Through catalog.LSN
 	// ReadAt is the source's clock when Through was its end of log, or zero when
 	// the source is known to be further by now.
@@ -62,6 +65,10 @@ type Fault struct {
 	Table string // catalog.TableName.String()
 	State catalog.State
 	Err   *catalog.Error
+	// From is the commit of the first change of the table that was not handed over
+	// because of the fault, so that the source keeps it; zero when the fault came
+	// before any.
+	From catalog.LSN
 }
 
 // SourceStatus is where a source's log stands.
@@ -73,8 +80,11 @@ type SourceStatus struct {
 	Active    bool
 }
 
-// Lake opens the lake tables of a source.
+// Lake opens the lake tables of a source. Safe for concurrent use.
 type Lake interface {
+	// BronzeState reads what bronze says of a table without needing its schema;
+	// zero when bronze does not exist yet. It fails as Open does.
+	BronzeState(ctx context.Context, table *catalog.Table) (LayerState, error)
 	// Open creates what is absent and loads what is there. The schema is the
 	// table's, after masking. It fails with lake.foreign_table when a table of the
 	// name exists that Lakeweir did not make.
@@ -151,8 +161,8 @@ type History interface {
 	Write(ctx context.Context, result fold.HistoryResult, to LayerState) (Commit, error)
 }
 
-// Mask transforms the PII columns of a batch in place, before anything of it is
-// stored or logged.
+// Mask transforms the PII columns of a batch, before anything of it is stored or
+// logged. Afterwards the batch's rows and keys are of the masked schema.
 type Mask interface {
 	Apply(b *change.Batch) error
 }
@@ -160,6 +170,8 @@ type Mask interface {
 // Observer is told what happens; the registry keeps it. None of it is the truth:
 // that is in the lake. Calls must not block for long; errors are the observer's.
 type Observer interface {
+	// KnownSchema returns the newest recorded columns of the table, or nil.
+	KnownSchema(ctx context.Context, table *catalog.Table) (*catalog.Schema, error)
 	// Schema records the table's columns and returns them with their version.
 	Schema(ctx context.Context, table *catalog.Table, schema *catalog.Schema) (*catalog.Schema, error)
 	State(ctx context.Context, s TableStatus)

@@ -1,0 +1,422 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/lakeweir/lakeweir/catalog"
+	"github.com/lakeweir/lakeweir/worker/change"
+)
+
+// Pipeline is one source's run.
+type Pipeline struct {
+	cfg     Config
+	tables  []*tableRun
+	byName  map[string]*tableRun
+	through catalog.LSN
+	readAt  time.Time
+	flushed catalog.LSN
+	results chan result
+	saving  int
+
+	statusMu  sync.Mutex
+	reporting sync.WaitGroup
+}
+
+type result struct {
+	table   *tableRun
+	batches []*change.Batch
+	record  BatchRecord
+	err     error
+}
+
+// New makes a pipeline; nothing is read before Run.
+func New(cfg Config) *Pipeline {
+	cfg = cfg.WithDefaults()
+	p := &Pipeline{cfg: cfg, byName: map[string]*tableRun{}, results: make(chan result, len(cfg.Tables)+1)}
+	for _, t := range cfg.Tables {
+		run := &tableRun{table: t, state: catalog.Pending, masks: map[*catalog.Schema]masking{}}
+		p.tables = append(p.tables, run)
+		p.byName[t.Name.String()] = run
+	}
+	return p
+}
+
+// Run reads, saves and folds until the context ends, then saves what it has read
+// (I11) and returns nil. It returns an error only when the source as a whole
+// cannot be read; a table's own trouble stops that table alone. Call it once.
+func (p *Pipeline) Run(ctx context.Context) error {
+	if err := p.start(ctx); err != nil {
+		return err
+	}
+	slices, stopReading := p.read(ctx)
+	err := p.loop(ctx, slices)
+	stopReading()
+	drainCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.cfg.Limits.DrainWithin)
+	defer cancel()
+	p.drain(drainCtx, slices)
+	p.confirm(drainCtx)
+	p.report(drainCtx, true)
+	p.reporting.Wait()
+	return errors.Join(err, p.cfg.Reader.Close(drainCtx))
+}
+
+// start finds out where each table stands and begins reading there.
+func (p *Pipeline) start(ctx context.Context) error {
+	resumes := make([]Resume, 0, len(p.tables))
+	for _, t := range p.tables {
+		state, err := p.cfg.Lake.BronzeState(ctx, t.table)
+		if err != nil {
+			if catalog.KindOf(err).Retryable() {
+				return fmt.Errorf("find where %s stands in the lake: %w", t.table.ID(), err)
+			}
+			p.stop(t, Fault{Table: t.table.Name.String(), State: quarantineState(err), Err: catalog.Public(err)})
+			continue
+		}
+		t.bronze = state
+		known, err := p.cfg.Observer.KnownSchema(ctx, t.table)
+		if err != nil {
+			p.cfg.Logger.WarnContext(ctx, "the registry does not say which columns the table has", "table", t.table.ID(), "error", err)
+		}
+		resumes = append(resumes, Resume{Table: t.table, Cursor: state.Cursor, Snapshot: state.Snapshot, Schema: known})
+		t.state = running(state)
+		if known != nil && !state.Cursor.IsZero() {
+			p.reopen(ctx, t, known)
+		}
+	}
+	faults, err := p.cfg.Reader.Start(ctx, resumes)
+	if err != nil {
+		return errors.Join(fmt.Errorf("start reading source %s: %w", p.cfg.Source.Name, err), p.cfg.Reader.Close(context.WithoutCancel(ctx)))
+	}
+	if s, err := p.cfg.Reader.Status(ctx); err == nil {
+		// Whatever the slot may forget by now has been saved, for every table.
+		p.through, p.flushed = s.Confirmed, s.Confirmed
+		for _, t := range p.tables {
+			if t.state.Stopped() {
+				t.held = p.through
+			}
+		}
+	}
+	for _, f := range faults {
+		if t := p.byName[f.Table]; t != nil {
+			p.stop(t, f)
+		}
+	}
+	return nil
+}
+
+func running(s LayerState) catalog.State {
+	switch {
+	case s.Snapshot == nil:
+		return catalog.Pending
+	case !s.Snapshot.Done:
+		return catalog.Snapshotting
+	default:
+		return catalog.Streaming
+	}
+}
+
+// reopen opens the layers of a table that has been read before, so that one that
+// lags catches up although no change comes. Where that fails, the first save says
+// why.
+func (p *Pipeline) reopen(ctx context.Context, t *tableRun, known *catalog.Schema) {
+	b := &change.Batch{Table: t.table, Rows: change.NewRows(known)}
+	err := t.masked(ctx, p.cfg, b)
+	if err == nil {
+		err = t.keeper.open(ctx, p.cfg.Lake, t.table, t.numbered(known, b.Rows.Schema()))
+	}
+	if err != nil {
+		p.cfg.Logger.WarnContext(ctx, "the table's layers could not be opened yet", "table", t.table.ID(), "error", err)
+	}
+}
+
+// read hands over slices from a goroutine of its own; the channel closes when the
+// reader ends, after an error if it had one.
+func (p *Pipeline) read(ctx context.Context) (slices <-chan readResult, stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	ch := make(chan readResult)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer close(ch)
+		for ctx.Err() == nil {
+			s, err := p.cfg.Reader.Next(ctx)
+			if err != nil && ctx.Err() != nil {
+				return
+			}
+			select {
+			case ch <- readResult{s, err}:
+			case <-ctx.Done():
+				return // what was read and not handed over is read again
+			}
+			if err != nil {
+				return
+			}
+		}
+	}()
+	return ch, func() { cancel(); <-done }
+}
+
+type readResult struct {
+	slice Slice
+	err   error
+}
+
+func (p *Pipeline) loop(ctx context.Context, slices <-chan readResult) error {
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	lastReport := time.Time{}
+	for {
+		from := slices
+		if p.memory() >= p.cfg.Limits.MemoryBytes {
+			from = nil // reading waits for saving
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case r, ok := <-from:
+			if !ok {
+				return nil
+			}
+			if r.err != nil {
+				return fmt.Errorf("read source %s: %w", p.cfg.Source.Name, r.err)
+			}
+			p.accept(ctx, r.slice)
+		case r := <-p.results:
+			p.saved(ctx, r)
+		case <-tick.C:
+		}
+		p.saveDue(ctx, false)
+		if now := p.cfg.Clock(); now.Sub(lastReport) >= p.cfg.Limits.ReportEvery {
+			lastReport = now
+			p.confirm(ctx)
+			p.report(ctx, false)
+		}
+	}
+}
+
+// accept takes a slice in: masks its batches and queues them.
+func (p *Pipeline) accept(ctx context.Context, s Slice) {
+	now := p.cfg.Clock()
+	for _, b := range s.Batches {
+		t := p.byName[b.Table.Name.String()]
+		if t == nil || t.state.Stopped() || t.ending != nil {
+			continue
+		}
+		if err := t.masked(ctx, p.cfg, b); err != nil {
+			// I7: what cannot be masked is not kept.
+			from, _, _ := lowest([]*change.Batch{b})
+			t.ending = &Fault{Table: t.table.Name.String(), State: catalog.Quarantined, Err: catalog.Public(err), From: from}
+			continue
+		}
+		t.take(b, now)
+	}
+	for _, f := range s.Faults {
+		if t := p.byName[f.Table]; t != nil && !t.state.Stopped() && t.ending == nil {
+			t.ending = &f
+		}
+	}
+	p.through = max(p.through, s.Through)
+	if !s.ReadAt.IsZero() {
+		p.readAt = s.ReadAt
+	}
+	p.endStopped(ctx)
+}
+
+// masked masks a batch in place. The first batch of a schema has it recorded.
+func (t *tableRun) masked(ctx context.Context, cfg Config, b *change.Batch) error {
+	schema := b.Rows.Schema()
+	m, ok := t.masks[schema]
+	if !ok {
+		mask, err := cfg.Mask(t.table, schema)
+		if err != nil {
+			return err
+		}
+		m = masking{mask: mask}
+		numbered, err := cfg.Observer.Schema(ctx, t.table, schema)
+		if err != nil {
+			cfg.Logger.WarnContext(ctx, "the table's columns were not recorded", "table", t.table.ID(), "error", err)
+		} else if numbered != nil {
+			m.version = numbered.Version
+		}
+		t.masks[schema] = m
+	}
+	if m.mask == nil {
+		return nil
+	}
+	return m.mask.Apply(b)
+}
+
+// numbered gives the masked schema the version that the source's has.
+func (t *tableRun) numbered(source, masked *catalog.Schema) *catalog.Schema {
+	out := *masked
+	if v := t.masks[source].version; v > 0 {
+		out.Version = v
+	}
+	out.Version = max(out.Version, 1)
+	return &out
+}
+
+func (p *Pipeline) memory() int {
+	n := 0
+	for _, t := range p.tables {
+		n += t.size()
+	}
+	return n
+}
+
+// endStopped stops the tables that have a fault and nothing left to save before
+// it.
+func (p *Pipeline) endStopped(context.Context) {
+	for _, t := range p.tables {
+		if t.ending != nil && !t.saving && len(t.queue) == 0 {
+			p.stop(t, *t.ending)
+		}
+	}
+}
+
+func (p *Pipeline) stop(t *tableRun, f Fault) {
+	t.stop(f, p.through)
+	p.cfg.Reader.Drop(t.table.Name.String())
+	p.cfg.Logger.Error("table stopped", "table", t.table.ID(), "state", f.State, "code", f.Err.Code, "reason", f.Err.Message, "hint", f.Err.Hint, "cause", f.Err.Err)
+}
+
+// saveDue starts the saves that are due.
+func (p *Pipeline) saveDue(ctx context.Context, force bool) {
+	now := p.cfg.Clock()
+	for _, t := range p.tables {
+		if p.saving >= p.cfg.Limits.Parallel {
+			return
+		}
+		if t.state.Stopped() {
+			continue
+		}
+		bronzeEvery, layersEvery := cadence(t.table.Tier)
+		if p.cfg.Limits.SaveEvery > 0 {
+			bronzeEvery, layersEvery = p.cfg.Limits.SaveEvery, p.cfg.Limits.SaveEvery
+		}
+		n := t.due(now, bronzeEvery, p.cfg.Limits, force)
+		foldDue := force || now.Sub(t.folded) >= layersEvery
+		lags := !t.saving && t.lagging() && foldDue && !now.Before(t.retryAt)
+		if n == 0 && !lags {
+			continue
+		}
+		p.save(ctx, t, t.split(n, now), foldDue)
+	}
+}
+
+func (p *Pipeline) save(ctx context.Context, t *tableRun, batches []*change.Batch, foldNow bool) {
+	t.saving = true
+	t.savingLow, t.savingTime, _ = lowest(batches)
+	t.savingBytes = 0
+	for _, b := range batches {
+		t.savingBytes += b.Size()
+	}
+	p.saving++
+	// A save is never broken off half-way by the end of the context; it has its own
+	// bound in Limits.DrainWithin.
+	ctx = context.WithoutCancel(ctx)
+	go func() {
+		r := result{table: t, batches: batches}
+		defer func() {
+			if v := recover(); v != nil {
+				r.err = catalog.Errorf(catalog.Internal, catalog.CodeInternal, "see the worker's log for the stack; please report it",
+					"saving %s panicked", t.table.ID())
+				p.cfg.Logger.ErrorContext(ctx, "panic while saving", "table", t.table.ID(), "panic", v, "stack", string(debug.Stack()))
+			}
+			p.results <- r
+		}()
+		r.record, r.err = p.saveNow(ctx, t, batches, foldNow)
+	}()
+}
+
+func (p *Pipeline) saveNow(ctx context.Context, t *tableRun, batches []*change.Batch, foldNow bool) (BatchRecord, error) {
+	var schema *catalog.Schema
+	if len(batches) > 0 {
+		schema = batches[len(batches)-1].Rows.Schema()
+	}
+	if err := t.keeper.open(ctx, p.cfg.Lake, t.table, schema); err != nil {
+		return BatchRecord{}, err
+	}
+	return t.keeper.save(ctx, t.table, batches, foldNow, p.cfg.Clock)
+}
+
+// saved takes note of how a save ended.
+func (p *Pipeline) saved(ctx context.Context, r result) {
+	t := r.table
+	t.saving, t.savingLow, t.savingTime, t.savingBytes = false, 0, 0, 0
+	p.saving--
+	now := p.cfg.Clock()
+	switch {
+	case r.err == nil:
+		t.tries, t.retryAt = 0, time.Time{}
+		if t.state == catalog.Pending || t.state == catalog.Snapshotting || t.state == catalog.Streaming || t.state == catalog.Lagging {
+			t.state = running(t.bronze)
+		}
+		if len(r.batches) > 0 {
+			p.cfg.Observer.Batch(ctx, r.record)
+		}
+	case catalog.KindOf(r.err).Retryable() && !rival(r.err):
+		// The lake is away: keep what is read and try again.
+		t.tries++
+		wait := min(time.Second<<min(t.tries, 5), 30*time.Second)
+		t.retryAt = now.Add(wait)
+		t.putBack(r.batches)
+		p.cfg.Logger.WarnContext(ctx, "saving will be tried again", "table", t.table.ID(), "in", wait, "error", r.err)
+	default:
+		t.putBack(r.batches)
+		p.stop(t, Fault{Table: t.table.Name.String(), State: quarantineState(r.err), Err: catalog.Public(r.err)})
+	}
+	p.endStopped(ctx)
+}
+
+// rival reports an error that waiting does not mend.
+func rival(err error) bool {
+	code := catalog.Public(err).Code
+	return code == catalog.CodeLakeConflict || code == catalog.CodeGap
+}
+
+func quarantineState(err error) catalog.State {
+	if catalog.Public(err).Code == catalog.CodeGap {
+		return catalog.Gap
+	}
+	return catalog.Quarantined
+}
+
+// confirm tells the source what it may forget: what every table has in bronze (I9).
+func (p *Pipeline) confirm(ctx context.Context) {
+	through := confirmable(p.tables, p.through)
+	if through <= p.flushed {
+		return
+	}
+	if err := p.cfg.Reader.Confirm(ctx, through); err != nil {
+		p.cfg.Logger.WarnContext(ctx, "the source was not told what is saved", "source", p.cfg.Source.Name, "error", err)
+		return
+	}
+	p.flushed = through
+}
+
+// drain saves whole transactions that were read before the end.
+func (p *Pipeline) drain(ctx context.Context, _ <-chan readResult) {
+	for {
+		p.saveDue(ctx, true)
+		if p.saving == 0 {
+			return
+		}
+		select {
+		case r := <-p.results:
+			failed := r.err != nil
+			p.saved(ctx, r)
+			if failed {
+				// Not again: what is not saved is read again by the next run.
+				r.table.queue, r.table.queueBytes, r.table.queueRows = nil, 0, 0
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}

@@ -1,0 +1,100 @@
+package pipeline
+
+import (
+	"context"
+	"time"
+
+	"github.com/lakeweir/lakeweir/catalog"
+)
+
+// report tells the observer where every table and the source stand. The source is
+// asked for its status beside the loop, so that a slow answer delays nothing.
+func (p *Pipeline) report(ctx context.Context, last bool) {
+	now := p.cfg.Clock()
+	for _, t := range p.tables {
+		p.cfg.Observer.State(ctx, p.status(t, now))
+	}
+	if !p.statusMu.TryLock() {
+		return
+	}
+	flushed := p.flushed
+	p.reporting.Add(1)
+	go func() {
+		defer p.reporting.Done()
+		defer p.statusMu.Unlock()
+		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+		defer cancel()
+		s, err := p.cfg.Reader.Status(ctx)
+		if err != nil {
+			if !last {
+				p.cfg.Logger.WarnContext(ctx, "the source does not say where it stands", "source", p.cfg.Source.Name, "error", err)
+			}
+			return
+		}
+		p.cfg.Observer.Source(ctx, p.cfg.Source.Name, s, flushed)
+	}()
+}
+
+// status says where one table stands, honestly: a layer is complete up to the
+// oldest change that is not in it, or as far as the source was read when there is
+// none.
+func (p *Pipeline) status(t *tableRun, now time.Time) TableStatus {
+	s := TableStatus{Table: t.table.Name.String(), State: t.state, Fault: t.fault}
+	if t.saving {
+		// Its layers are in the hands of the save; say what is certain without them.
+		s.BronzeThrough = t.held
+		if low, at, ok := t.low(); ok {
+			s.BronzeThrough, s.FreshAt = low, micros(at)
+		}
+		s.Snapshot = t.shown
+		s.CurrentThrough, s.HistoryThrough = min(t.shownCurrent, s.BronzeThrough), min(t.shownHistory, s.BronzeThrough)
+		return s
+	}
+	s.Snapshot = t.bronze.Snapshot
+	s.BronzeThrough = p.through
+	s.FreshAt = p.readAt
+	if t.state.Stopped() {
+		s.BronzeThrough = t.held
+		s.FreshAt = micros(t.bronze.CommitTime)
+	} else if low, at, ok := t.low(); ok {
+		s.BronzeThrough, s.FreshAt = low, micros(at)
+	}
+	through := func(l LayerState) catalog.LSN {
+		if l.Cursor == t.bronze.Cursor {
+			return s.BronzeThrough
+		}
+		if !l.Cursor.IsZero() {
+			s.FreshAt = earlier(s.FreshAt, micros(l.CommitTime))
+		}
+		return l.Cursor.Position.Commit
+	}
+	switch {
+	case !t.opened:
+	default:
+		if t.layers.Current != nil {
+			s.CurrentThrough = through(t.current)
+		}
+		if t.layers.History != nil {
+			s.HistoryThrough = through(t.history)
+		}
+	}
+	if t.state == catalog.Streaming && !s.FreshAt.IsZero() && now.Sub(s.FreshAt) > t.table.Tier.Bound() {
+		s.State = catalog.Lagging
+	}
+	t.shown, t.shownCurrent, t.shownHistory = s.Snapshot, s.CurrentThrough, s.HistoryThrough
+	return s
+}
+
+func micros(us int64) time.Time {
+	if us == 0 {
+		return time.Time{}
+	}
+	return time.UnixMicro(us).UTC()
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}

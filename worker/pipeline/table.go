@@ -1,0 +1,162 @@
+package pipeline
+
+import (
+	"time"
+
+	"github.com/lakeweir/lakeweir/catalog"
+	"github.com/lakeweir/lakeweir/worker/change"
+)
+
+// tableRun is one table's run: what waits to be saved, how far each layer is, and
+// why it is stopped. The loop owns it, save the fields of keeper, which belong to
+// the save that is under way while saving is true.
+type tableRun struct {
+	table *catalog.Table
+	keeper
+
+	state  catalog.State
+	fault  *catalog.Error // why it is stopped
+	ending *Fault         // stops the table once what waits before it is saved
+
+	queue       []*change.Batch // handed over, not being saved yet
+	queueBytes  int
+	queueRows   int
+	waiting     time.Time // when the oldest of queue came
+	saving      bool
+	savingLow   catalog.LSN // the lowest commit of what is being saved
+	savingTime  int64       // the commit time of the oldest change being saved
+	savingBytes int
+
+	// What was last reported, for a report during a save.
+	shown                      *catalog.SnapshotProgress
+	shownCurrent, shownHistory catalog.LSN
+
+	// held is how far everything of a stopped table is saved; its source may not
+	// forget anything from there on.
+	held    catalog.LSN
+	holds   bool
+	retryAt time.Time // of a save that failed on something that may pass
+	tries   int
+	masks   map[*catalog.Schema]masking
+}
+
+// take adds a batch to the queue.
+func (t *tableRun) take(b *change.Batch, now time.Time) {
+	if len(t.queue) == 0 {
+		t.waiting = now
+	}
+	t.queue = append(t.queue, b)
+	t.queueRows += len(b.Changes)
+	t.queueBytes += b.Size()
+}
+
+// due returns how many batches of the queue are to be saved now: up to the last
+// that ends a transaction, or all when the bound is reached, since only a
+// transaction larger than the bound may be split (rule 2).
+func (t *tableRun) due(now time.Time, every time.Duration, limits Limits, force bool) int {
+	if t.saving || len(t.queue) == 0 || now.Before(t.retryAt) && !force {
+		return 0
+	}
+	full := t.queueRows >= limits.BatchRows || t.queueBytes >= limits.BatchBytes
+	if !full && !force && t.ending == nil && now.Sub(t.waiting) < every {
+		return 0
+	}
+	for n := len(t.queue); n > 0; n-- {
+		if t.queue[n-1].Whole {
+			return n
+		}
+	}
+	if full || t.ending != nil {
+		return len(t.queue)
+	}
+	return 0
+}
+
+// split takes the first n batches off the queue.
+func (t *tableRun) split(n int, now time.Time) []*change.Batch {
+	out := t.queue[:n:n]
+	t.queue = append([]*change.Batch(nil), t.queue[n:]...)
+	t.recount()
+	t.waiting = now
+	return out
+}
+
+// putBack returns batches whose save failed to the front of the queue.
+func (t *tableRun) putBack(batches []*change.Batch) {
+	t.queue = append(batches, t.queue...)
+	t.recount()
+}
+
+func (t *tableRun) recount() {
+	t.queueRows, t.queueBytes = 0, 0
+	for _, b := range t.queue {
+		t.queueRows += len(b.Changes)
+		t.queueBytes += b.Size()
+	}
+}
+
+// low returns the commit of the oldest change that is not saved, and its commit
+// time.
+func (t *tableRun) low() (catalog.LSN, int64, bool) {
+	if t.saving && t.savingLow != 0 {
+		return t.savingLow, t.savingTime, true
+	}
+	return lowest(t.queue)
+}
+
+func lowest(batches []*change.Batch) (catalog.LSN, int64, bool) {
+	for _, b := range batches {
+		if len(b.Changes) > 0 {
+			return b.Changes[0].Position.Commit, b.Changes[0].CommitTime, true
+		}
+	}
+	return 0, 0, false
+}
+
+// stop ends the table's run here; what it has not saved is let go, and the source
+// must keep it.
+func (t *tableRun) stop(f Fault, through catalog.LSN) {
+	t.held = t.needs(through, f.From)
+	t.state, t.fault, t.ending = f.State, f.Err, nil
+	t.queue, t.queueBytes, t.queueRows = nil, 0, 0
+	// What a gap lacks is gone already; only a new snapshot brings it back.
+	t.holds = f.State != catalog.Gap
+}
+
+// needs returns from where on the table still needs the source: the oldest change
+// that is not saved, or the first one that a fault keeps out.
+func (t *tableRun) needs(through, from catalog.LSN) catalog.LSN {
+	if low, _, ok := t.low(); ok {
+		through = min(through, low)
+	}
+	if from != 0 {
+		through = min(through, from)
+	}
+	return through
+}
+
+// size returns about how many bytes of changes the table keeps in memory.
+func (t *tableRun) size() int { return t.queueBytes + t.savingBytes }
+
+// confirmable returns how far the source may forget: the lowest of what each table
+// still needs (I9).
+func confirmable(tables []*tableRun, through catalog.LSN) catalog.LSN {
+	for _, t := range tables {
+		switch {
+		case t.state.Stopped() && !t.holds:
+		case t.state.Stopped():
+			through = min(through, t.held)
+		case t.ending != nil:
+			through = t.needs(through, t.ending.From)
+		default:
+			through = t.needs(through, 0)
+		}
+	}
+	return through
+}
+
+// masking is how batches of one schema are masked.
+type masking struct {
+	mask    Mask
+	version int // of the schema, by the registry; 0 when it could not say
+}
