@@ -96,6 +96,7 @@ func (d *decoder) mapping(n ast.Node, path string, s *spec, into reflect.Value) 
 	entries, ok := d.entries(n, path)
 	if !ok {
 		if path == "" {
+			d.refused[""] = true
 			d.report(catalog.CodeConfigType, d.nodePlace(n), "the file is "+describe(n)+", not keys with values", "write \"key: value\" lines, such as "+s.fields[0].key+": …")
 			return
 		}
@@ -210,14 +211,14 @@ func (d *decoder) text(n ast.Node, path string, f *field) (string, bool) {
 		} else if f.form == "text" || f.form == "column" || f.form == "identifier" || f.form == "slot" {
 			hint = fmt.Sprintf("quote it: %q", n.GetToken().Value)
 		}
-		d.wrongType(n, path, "text", hint)
+		d.wrongType(n, path, wanted(f), hint)
 		return "", false
 	default:
 		hint := forms[f.form].hint
 		if seq, ok := n.(*ast.SequenceNode); ok && len(seq.Values) == 1 {
 			hint = "write the value without brackets"
 		}
-		d.wrongType(n, path, "text", hint)
+		d.wrongType(n, path, wanted(f), hint)
 		return "", false
 	}
 	if len(f.enum) > 0 {
@@ -240,6 +241,14 @@ func (d *decoder) text(n ast.Node, path string, f *field) (string, bool) {
 	return s, true
 }
 
+// wanted names the kind of text a field takes.
+func wanted(f *field) string {
+	if form, ok := forms[f.form]; ok && f.form != "text" {
+		return form.want
+	}
+	return "text"
+}
+
 // enum reports a value that is not one of those allowed.
 func (d *decoder) enum(n ast.Node, path, s string, f *field) bool {
 	switch {
@@ -248,11 +257,7 @@ func (d *decoder) enum(n ast.Node, path, s string, f *field) bool {
 	case slices.Contains(f.later, s):
 		d.report(catalog.CodeConfigNotAvailable, d.nodePlace(n), fmt.Sprintf("%q: %s is not available yet", path, s), oneOf(f.enum))
 	default:
-		hint := oneOf(f.enum)
-		if near := nearest(s, f.enum); near != "" && len(f.enum) > 2 {
-			hint = fmt.Sprintf("did you mean %s? It is one of %s", near, strings.Join(f.enum, ", "))
-		}
-		d.report(catalog.CodeConfigValue, d.nodePlace(n), fmt.Sprintf("%q cannot be %q", path, s), hint)
+		d.report(catalog.CodeConfigValue, d.nodePlace(n), fmt.Sprintf("%q cannot be %q", path, s), oneOf(f.enum))
 	}
 	return false
 }

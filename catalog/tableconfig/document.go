@@ -3,6 +3,7 @@ package tableconfig
 import (
 	"errors"
 	"fmt"
+	"path"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -30,6 +31,7 @@ type place struct{ line, column, length int }
 type document struct {
 	file  string // as shown
 	lines []string
+	shown []string // the lines as they may be shown
 	body  ast.Node // nil when empty
 	// keys and values are by path: "heartbeat.interval", "primary_key[1]",
 	// "pii.email".
@@ -42,7 +44,8 @@ func newDocument(file, text string) *document {
 	text = strings.TrimPrefix(text, "\ufeff")
 	// The parser counts a line twice when a comment ends in CR LF.
 	text = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text)
-	return &document{file: file, lines: strings.Split(text, "\n"), keys: map[string]place{}, values: map[string]place{}, refused: map[string]bool{}}
+	lines := strings.Split(text, "\n")
+	return &document{file: file, lines: lines, shown: maskLines(lines, path.Base(file) == sourceFileName), keys: map[string]place{}, values: map[string]place{}, refused: map[string]bool{}}
 }
 
 // parse fills body, or says why it cannot.
@@ -112,10 +115,10 @@ func (d *document) refuse(text string) *Problem {
 
 func syntaxHint(message string) string {
 	switch {
-	case strings.Contains(message, "tab character"):
+	case strings.Contains(message, "tab character"), strings.Contains(message, "'\t'"):
 		return "indent with spaces"
 	case strings.Contains(message, "mapping value is not allowed"):
-		return "check the indentation, and quote a value that has \": \" in it"
+		return "check the indentation of this line and the next, and quote a value that has \": \" in it"
 	case strings.Contains(message, "end token"), strings.Contains(message, "end character"):
 		return "close what the marked character opens"
 	}
@@ -125,7 +128,7 @@ func syntaxHint(message string) string {
 // problem makes a Problem at a place of this document, with its excerpt.
 func (d *document) problem(code catalog.Code, at place, message, hint string) *Problem {
 	at = d.clamp(at)
-	return &Problem{Code: code, File: d.file, Line: at.line, Column: at.column, Message: message, Hint: hint, Excerpt: d.excerpt(at)}
+	return &Problem{Code: code, File: d.file, Line: at.line, Column: at.column, Message: mask(printable(message)), Hint: printable(hint), Excerpt: d.excerpt(at)}
 }
 
 // report records a problem.
@@ -134,24 +137,24 @@ func (d *document) report(code catalog.Code, at place, message, hint string) {
 }
 
 // value returns the place of the value at a path, else of its key, else the top.
-func (d *document) value(path string) place {
-	if p, ok := d.values[path]; ok {
+func (d *document) value(at string) place {
+	if p, ok := d.values[at]; ok {
 		return p
 	}
-	return d.key(path)
+	return d.key(at)
 }
 
 // key returns the place of the key at a path, else the top of the file.
-func (d *document) key(path string) place {
-	if p, ok := d.keys[path]; ok {
+func (d *document) key(at string) place {
+	if p, ok := d.keys[at]; ok {
 		return p
 	}
 	return place{1, 1, 0}
 }
 
 // has reports whether the key at a path is in the file.
-func (d *document) has(path string) bool {
-	_, ok := d.keys[path]
+func (d *document) has(at string) bool {
+	_, ok := d.keys[at]
 	return ok
 }
 
@@ -218,12 +221,12 @@ func (d *document) excerpt(at place) string {
 	number := len(fmt.Sprint(at.line))
 	var b strings.Builder
 	if at.line > 1 {
-		if before := printable(mask(d.lines[at.line-2])); strings.TrimSpace(before) != "" {
+		if before := printable(d.shown[at.line-2]); strings.TrimSpace(before) != "" {
 			fmt.Fprintf(&b, "  %*d | %s\n", number, at.line-1, clip(before, 0, width))
 		}
 	}
 	line := []rune(printable(d.lines[at.line-1]))
-	masked := printable(mask(d.lines[at.line-1]))
+	masked := printable(d.shown[at.line-1])
 	from := 0
 	if at.column > width {
 		from = at.column - width/2

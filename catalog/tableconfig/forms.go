@@ -31,7 +31,7 @@ var forms = map[string]form{
 	"connection": {regexp.MustCompile(`\S`), "a connection string", "write postgres://user:${env:PGPASSWORD}@host:5432/database, or ${env:NAME} for the whole", true},
 	"reference":  {regexp.MustCompile(`^\$\{(env|file):[^}]+\}$`), "a reference to a secret", "write ${env:NAME} or ${file:PATH}", true},
 	"slot":       {regexp.MustCompile(`^[a-z0-9_]{1,63}$`), "the name of a replication slot", "use lower-case letters, digits and underscores, 63 at most", false},
-	"identifier": {regexp.MustCompile(`^[^\x00-\x1f]{1,63}$`), "a name of Postgres", "use 63 characters at most", false},
+	"identifier": {regexp.MustCompile(`^[^\x00-\x1f]{1,63}$`), "a name of Postgres", "write a name of 63 characters at most", false},
 	"duration":   {regexp.MustCompile(`^(0|([0-9]+(\.[0-9]+)?(ms|s|m|h))+)$`), "a time", `write a number with ms, s, m or h, such as 10s or 1m30s`, false},
 	"size":       {regexp.MustCompile(`^[0-9]+(\.[0-9]+)? ?(B|KiB|MiB|GiB|TiB)$`), "a size", "write a number with B, KiB, MiB, GiB or TiB, such as 10GiB", false},
 	"namespace":  {regexp.MustCompile(`^[^.\x00-\x1f]+(\.[^.\x00-\x1f]+)*$`), "a namespace", "write a name, or names joined by dots, such as shop or lake.shop", false},

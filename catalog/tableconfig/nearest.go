@@ -1,12 +1,27 @@
 package tableconfig
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
+
+// synonyms are what other tools call our keys.
+var synonyms = map[string]string{
+	"dsn": "connection", "url": "connection", "uri": "connection", "connection_string": "connection", "host": "connection", "password": "connection",
+	"type": "kind", "database": "kind", "replication_slot": "slot", "namespace": "namespaces",
+	"pk": "primary_key", "key": "primary_key", "keys": "primary_key", "key_columns": "primary_key", "id": "primary_key",
+	"name": "table", "team": "owner", "freshness": "freshness_tier", "sla": "freshness_tier",
+	"mask": "pii", "masking": "pii", "sensitive": "pii", "history": "scd", "layers": "scd",
+}
 
 // nearest returns the word that was probably meant, or "": the one with the
 // fewest typing errors, else the only one that shares a whole part (tier,
 // freshness_tier).
 func nearest(word string, words []string) string {
 	word = strings.ToLower(strings.NewReplacer("-", "_", " ", "_").Replace(word))
+	if meant := synonyms[word]; meant != "" && slices.Contains(words, meant) {
+		return meant
+	}
 	best, least := "", max(2, len(word)/3)+1
 	if len(word) < 3 {
 		least = 2

@@ -44,10 +44,10 @@ func buildTable(f *TableFile, d *document, src *sourceReading) *catalog.Table {
 	}
 	t := &catalog.Table{
 		Owner:          orDefault(f.Owner, defaults.Owner),
-		PrimaryKey:     f.PrimaryKey,
+		PrimaryKey:     nilIfEmpty(f.PrimaryKey),
 		Tier:           catalog.Tier(orDefault(f.FreshnessTier, orDefault(defaults.FreshnessTier, string(catalog.Tier1m)))),
-		TrackColumns:   f.TrackHistoryColumns,
-		TrackExcept:    f.TrackHistoryExceptColumns,
+		TrackColumns:   nilIfEmpty(f.TrackHistoryColumns),
+		TrackExcept:    nilIfEmpty(f.TrackHistoryExceptColumns),
 		SoftDelete:     f.SoftDelete,
 		ApplyTruncates: f.ApplyTruncates,
 	}
@@ -60,6 +60,9 @@ func buildTable(f *TableFile, d *document, src *sourceReading) *catalog.Table {
 	}
 	if t.Owner == "" && src != nil && !d.has("owner") {
 		d.report(catalog.CodeConfigMissing, place{1, 1, 0}, `"owner" is missing`, `add it, such as "owner: team-checkout", or set defaults.owner in source.yaml`)
+	}
+	if d.refused[""] {
+		return t
 	}
 	layers(t, f, d, defaults, has("scd"))
 	if !d.has("soft_delete") {
@@ -75,9 +78,17 @@ func buildTable(f *TableFile, d *document, src *sourceReading) *catalog.Table {
 		}
 	}
 	checkColumns(f, d)
-	checkHistory(t, f, d)
+	checkHistory(f, d)
 	checkPII(t, f, d, src)
 	return t
+}
+
+// nilIfEmpty makes an empty list and an absent one the same value.
+func nilIfEmpty(list []string) []string {
+	if len(list) == 0 {
+		return nil
+	}
+	return list
 }
 
 // layers decides which layers are kept, and refuses those that need a key.
@@ -97,7 +108,7 @@ func layers(t *catalog.Table, f *TableFile, d *document, defaults DefaultsFile, 
 	switch {
 	case len(f.PrimaryKey) > 0:
 	case len(scd) > 0:
-		d.report(catalog.CodeConfigConflict, d.value("scd"), fmt.Sprintf("\"scd\" is %v, and the table has no primary_key", scd),
+		d.report(catalog.CodeConfigConflict, d.value("scd"), `"scd" asks for silver layers, and the table has no primary_key`,
 			"name the key's columns in primary_key, or write scd: [] to keep bronze alone")
 		return
 	case !d.has("scd") && !d.has("primary_key"):
@@ -126,7 +137,7 @@ func checkColumns(f *TableFile, d *document) {
 }
 
 // checkHistory refuses settings of layers that are not kept.
-func checkHistory(t *catalog.Table, f *TableFile, d *document) {
+func checkHistory(f *TableFile, d *document) {
 	tracked, except := len(f.TrackHistoryColumns) > 0, len(f.TrackHistoryExceptColumns) > 0
 	if tracked && except {
 		first, second := "track_history_columns", "track_history_except_columns"
@@ -136,14 +147,14 @@ func checkHistory(t *catalog.Table, f *TableFile, d *document) {
 		d.report(catalog.CodeConfigConflict, d.key(second), fmt.Sprintf("%q and %q exclude each other", first, second), "keep the shorter of the two lists")
 	}
 	stated := d.has("scd") && !d.refused["scd"]
-	if stated && !t.History && (tracked || except) {
+	if stated && !slices.Contains(f.SCD, 2) && (tracked || except) {
 		key := "track_history_columns"
 		if !tracked {
 			key = "track_history_except_columns"
 		}
 		d.report(catalog.CodeConfigConflict, d.key(key), fmt.Sprintf("%q is set, and no history is kept", key), "add 2 to scd, or remove it")
 	}
-	if stated && !t.Current && d.has("soft_delete") && f.SoftDelete {
+	if stated && !slices.Contains(f.SCD, 1) && d.has("soft_delete") && f.SoftDelete {
 		d.report(catalog.CodeConfigConflict, d.key("soft_delete"), `"soft_delete" is true, and no current state is kept`, "add 1 to scd, or remove it")
 	}
 }

@@ -20,7 +20,7 @@ type TableFile struct {
 	Owner string `yaml:"owner" form:"text" default:"defaults.owner of source.yaml; one of the two is required" example:"team-checkout"`
 	// The columns that identify a row, in key order. They must be unique and NOT NULL at the source and part of its replica identity. Leave it out, or empty, only for a table without a key, which is kept in bronze alone.
 	PrimaryKey []string `yaml:"primary_key" form:"column" example:"[order_id]"`
-	// Which silver layers are kept: 1 is current state (silver.orders), 2 is history (silver.orders_history). Bronze, the log of every change, is always kept; [] keeps it alone.
+	// Which silver layers are kept. 1 is current state (silver.orders), 2 is history (silver.orders_history). Bronze, the log of every change, is always kept; [] keeps it alone.
 	SCD []int `yaml:"scd" enum:"1|2" default:"defaults.scd of source.yaml, else [1, 2]; [] when primary_key is empty" example:"[1, 2]"`
 	// How fresh the table is promised to be. The promise is measured: a table that misses it is shown as lagging. realtime means 5 seconds.
 	FreshnessTier string `yaml:"freshness_tier" enum:"realtime|1min|5min|15min|1h|1d" default:"defaults.freshness_tier of source.yaml, else 1min" example:"1min"`
@@ -30,11 +30,11 @@ type TableFile struct {
 	TrackHistoryColumns []string `yaml:"track_history_columns" form:"column" default:"[]" example:"[status, amount]"`
 	// The columns whose change makes no new version in history; all others do. Needs 2 in scd. Excludes track_history_columns.
 	TrackHistoryExceptColumns []string `yaml:"track_history_except_columns" form:"column" default:"[]" example:"[last_seen_at]"`
-	// The columns with personal data and how each is protected before anything is stored: tokenize (keyed HMAC-SHA-256, the same value gives the same token, so it can be joined and be a key; needs token_key in source.yaml) or redact (replaced by a fixed mark; refused for keys and for columns named in track_history_columns). A bare list means tokenize.
+	// The columns with personal data and how each is protected. Before anything is stored, tokenize puts a token in the value's place (keyed HMAC-SHA-256, the same value gives the same token, so it can be joined and be a key; needs token_key in source.yaml), and redact a fixed mark (refused for keys and for columns named in track_history_columns). A bare list means tokenize.
 	PII PII `yaml:"pii" enum:"tokenize|redact" later:"encrypt" default:"{}" example:"{email: tokenize, phone: redact}"`
-	// true keeps a deleted row in silver, marked by _is_deleted; false removes it. Bronze and history keep every delete either way. Needs 1 in scd.
+	// Whether a deleted row stays in silver, marked by _is_deleted. false removes it. Bronze and history keep every delete either way. Needs 1 in scd.
 	SoftDelete bool `yaml:"soft_delete" default:"defaults.soft_delete of source.yaml, else false" example:"false"`
-	// true lets a TRUNCATE at the source empty (or mark) the silver tables; false stops the table instead, so that a person looks first.
+	// Whether a TRUNCATE at the source empties (or marks) the silver tables. false stops the table instead, so that a person looks first.
 	ApplyTruncates bool `yaml:"apply_truncates" default:"defaults.apply_truncates of source.yaml, else true" example:"true"`
 
 	// Conditions on the row's columns, checked before a change reaches silver.
