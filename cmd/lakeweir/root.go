@@ -50,6 +50,7 @@ type command struct {
 func commands() []command {
 	return []command{
 		{groupConfigure, newValidateCommand},
+		{groupConfigure, newConfigCommand},
 		{groupOther, newVersionCommand},
 	}
 }
