@@ -9,61 +9,52 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/lakeweir/lakeweir/catalog"
 	"github.com/lakeweir/lakeweir/worker/change"
 	"github.com/lakeweir/lakeweir/worker/fold"
+	"github.com/lakeweir/lakeweir/worker/fold/foldtest"
 )
 
-// run makes a random life of a table: rows that were there before capture began,
-// transactions, and reads of chunks between them. In a calm one no row moves
-// through a key that another still holds, and no two transactions share a time.
-func run(t *rapid.T, calm bool) *source {
-	s := newSource()
-	s.calm = calm
-	for id := range int64(6) {
-		if rapid.Bool().Draw(t, "before") {
-			r := &row{id: id + 1, a: 1}
-			if rapid.Bool().Draw(t, "text") {
-				r.body = s.newText("old", false)
-			}
-			s.rows[r.id] = r
-		}
-	}
-	for range rapid.IntRange(1, 12).Draw(t, "steps") {
-		if rapid.IntRange(0, 4).Draw(t, "step") == 0 {
-			s.read(t)
-		} else {
-			s.transaction(t)
-		}
-	}
-	return s
+// lake folds parts of a log into layers in memory.
+type lake struct {
+	*foldtest.Layers
+	table  *catalog.Table
+	schema *catalog.Schema
+	cursor catalog.Position
 }
 
-// cut splits the log anywhere but between the halves of a key move; whole says
-// whether only between transactions.
-func cut(t *rapid.T, log []event, whole bool) [][]event {
-	var parts [][]event
-	start := 0
-	for i := 1; i < len(log); i++ {
-		half := log[i].op == change.Create && log[i].other != 0
-		inside := log[i].position.Commit == log[i-1].position.Commit
-		if !half && !(whole && inside) && rapid.IntRange(0, 2).Draw(t, "cut") == 0 {
-			parts = append(parts, log[start:i])
-			start = i
-		}
+func newLake(soft bool) *lake {
+	return &lake{Layers: foldtest.NewLayers(), table: foldtest.Table(soft), schema: foldtest.NewSchema()}
+}
+
+func (l *lake) take(events []foldtest.Event) {
+	if len(events) == 0 {
+		return
 	}
-	return append(parts, log[start:])
+	b := []*change.Batch{foldtest.Batch(l.table, l.schema, events)}
+	l.WriteCurrent(fold.Current(l.table, l.cursor, b, l.FindCurrent(fold.TouchedCurrent(l.table, b))))
+
+	b = []*change.Batch{foldtest.Batch(l.table, l.schema, events)}
+	touched := fold.TouchedHistory(b)
+	found := l.FindHistory(touched, nil)
+	if whole := fold.WholeHistory(l.cursor, b, found); len(whole) > 0 {
+		found = l.FindHistory(touched, whole)
+	}
+	l.WriteHistory(fold.History(l.table, l.cursor, b, found))
+	l.cursor = events[len(events)-1].Position()
 }
 
 func TestAnySplitBetweenTransactionsFoldsToWhatTheSourceHas(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		s := run(t, false)
-		l := newLayers(shopTable(rapid.Bool().Draw(t, "soft")))
-		for _, part := range cut(t, s.log, true) {
+		s := foldtest.NewSource()
+		s.Live(t, 12)
+		l := newLake(rapid.Bool().Draw(t, "soft"))
+		for _, part := range foldtest.Cut(t, s.Log, true) {
 			l.take(part)
 		}
-		require.Equal(t, s.currentText(), l.currentText(), "current")
-		require.Equal(t, s.historyText(), l.historyText(), "history")
+		require.Equal(t, s.CurrentText(), l.CurrentText(), "current")
+		require.Equal(t, s.HistoryText(), l.HistoryText(), "history")
 		requireSoundHistory(t, l)
 	})
 }
@@ -73,13 +64,15 @@ func TestAnySplitBetweenTransactionsFoldsToWhatTheSourceHas(t *testing.T) {
 func TestASplitInsideATransactionFoldsToTheSame(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		s := run(t, true)
-		l := newLayers(shopTable(rapid.Bool().Draw(t, "soft")))
-		for _, part := range cut(t, s.log, false) {
+		s := foldtest.NewSource()
+		s.Calm = true
+		s.Live(t, 12)
+		l := newLake(rapid.Bool().Draw(t, "soft"))
+		for _, part := range foldtest.Cut(t, s.Log, false) {
 			l.take(part)
 		}
-		require.Equal(t, s.currentText(), l.currentText(), "current")
-		require.Equal(t, withoutUntracked(s.historyText()), withoutUntracked(l.historyText()), "history")
+		require.Equal(t, s.CurrentText(), l.CurrentText(), "current")
+		require.Equal(t, withoutUntracked(s.HistoryText()), withoutUntracked(l.HistoryText()), "history")
 		requireSoundHistory(t, l)
 	})
 }
@@ -92,48 +85,25 @@ func withoutUntracked(history string) string {
 	return strings.Join(lines, "\n")
 }
 
-func TestReplayingAnyTailChangesNothing(t *testing.T) {
+func TestReplayingWhatWasFoldedChangesNothing(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		s := run(t, false)
-		l := newLayers(shopTable(rapid.Bool().Draw(t, "soft")))
-		parts := cut(t, s.log, true)
-		for i, part := range parts {
-			cursor := l.cursor
+		s := foldtest.NewSource()
+		s.Live(t, 12)
+		l := newLake(rapid.Bool().Draw(t, "soft"))
+		var taken []foldtest.Event
+		for _, part := range foldtest.Cut(t, s.Log, true) {
 			l.take(part)
-			// Every part so far comes again, all at once, as after a crash.
-			end := l.cursor
-			var again []event
-			for _, p := range parts[:i+1] {
-				again = append(again, p...)
-			}
-			if len(again) > 0 && end.Compare(cursor) >= 0 {
-				l.take(again)
-			}
-			require.Equal(t, end, l.cursor)
+			taken = append(taken, part...)
+			l.take(taken) // all of it again, as after a crash
 		}
-		require.Equal(t, s.currentText(), l.currentText(), "current")
-		require.Equal(t, s.historyText(), l.historyText(), "history")
+		require.Equal(t, s.CurrentText(), l.CurrentText(), "current")
+		require.Equal(t, s.HistoryText(), l.HistoryText(), "history")
 	})
 }
 
-func requireSoundHistory(t require.TestingT, l *layers) {
-	byKey := map[string][]fold.Version{}
-	for _, v := range l.history {
-		key, _ := v.Image.Rows.AppendKey(nil, v.Image.Row)
-		byKey[string(key)] = append(byKey[string(key)], v)
-	}
-	for _, versions := range byKey {
-		open := 0
-		for i, v := range versions {
-			require.LessOrEqual(t, v.From, v.To)
-			if v.To == fold.Open {
-				open++
-			}
-			for _, w := range versions[i+1:] {
-				require.True(t, v.To <= w.From || w.To <= v.From, "I10: intervals of a key overlap")
-			}
-		}
-		require.LessOrEqual(t, open, 1, "I10: two open versions of a key")
+func requireSoundHistory(t require.TestingT, l *lake) {
+	for _, problem := range l.HistoryProblems() {
+		require.Fail(t, problem)
 	}
 }

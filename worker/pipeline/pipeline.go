@@ -39,7 +39,7 @@ func New(cfg Config) *Pipeline {
 	cfg = cfg.WithDefaults()
 	p := &Pipeline{cfg: cfg, byName: map[string]*tableRun{}, results: make(chan result, len(cfg.Tables)+1)}
 	for _, t := range cfg.Tables {
-		run := &tableRun{table: t, state: catalog.Pending, masks: map[*catalog.Schema]masking{}}
+		run := &tableRun{table: t, state: catalog.Pending, masks: map[*catalog.Schema]Mask{}}
 		p.tables = append(p.tables, run)
 		p.byName[t.Name.String()] = run
 	}
@@ -127,7 +127,7 @@ func (p *Pipeline) reopen(ctx context.Context, t *tableRun, known *catalog.Schem
 	b := &change.Batch{Table: t.table, Rows: change.NewRows(known)}
 	err := t.masked(ctx, p.cfg, b)
 	if err == nil {
-		err = t.keeper.open(ctx, p.cfg.Lake, t.table, t.numbered(known, b.Rows.Schema()))
+		err = t.keeper.open(ctx, p.cfg.Lake, t.table, b.Rows.Schema())
 	}
 	if err != nil {
 		p.cfg.Logger.WarnContext(ctx, "the table's layers could not be opened yet", "table", t.table.ID(), "error", err)
@@ -227,38 +227,28 @@ func (p *Pipeline) accept(ctx context.Context, s Slice) {
 	p.endStopped(ctx)
 }
 
-// masked masks a batch in place. The first batch of a schema has it recorded.
+// masked masks a batch. The first batch of a schema has its columns recorded,
+// which gives them their version, before anything else looks at them.
 func (t *tableRun) masked(ctx context.Context, cfg Config, b *change.Batch) error {
 	schema := b.Rows.Schema()
 	m, ok := t.masks[schema]
 	if !ok {
-		mask, err := cfg.Mask(t.table, schema)
-		if err != nil {
-			return err
-		}
-		m = masking{mask: mask}
 		numbered, err := cfg.Observer.Schema(ctx, t.table, schema)
 		if err != nil {
 			cfg.Logger.WarnContext(ctx, "the table's columns were not recorded", "table", t.table.ID(), "error", err)
 		} else if numbered != nil {
-			m.version = numbered.Version
+			schema.Version = numbered.Version
+		}
+		schema.Version = max(schema.Version, 1)
+		if m, err = cfg.Mask(t.table, schema); err != nil {
+			return err
 		}
 		t.masks[schema] = m
 	}
-	if m.mask == nil {
+	if m == nil {
 		return nil
 	}
-	return m.mask.Apply(b)
-}
-
-// numbered gives the masked schema the version that the source's has.
-func (t *tableRun) numbered(source, masked *catalog.Schema) *catalog.Schema {
-	out := *masked
-	if v := t.masks[source].version; v > 0 {
-		out.Version = v
-	}
-	out.Version = max(out.Version, 1)
-	return &out
+	return m.Apply(b)
 }
 
 func (p *Pipeline) memory() int {
@@ -292,7 +282,7 @@ func (p *Pipeline) saveDue(ctx context.Context, force bool) {
 		if p.saving >= p.cfg.Limits.Parallel {
 			return
 		}
-		if t.state.Stopped() {
+		if t.state.Stopped() || t.abandoned {
 			continue
 		}
 		bronzeEvery, layersEvery := cadence(t.table.Tier)
@@ -411,10 +401,9 @@ func (p *Pipeline) drain(ctx context.Context, _ <-chan readResult) {
 		case r := <-p.results:
 			failed := r.err != nil
 			p.saved(ctx, r)
-			if failed {
-				// Not again: what is not saved is read again by the next run.
-				r.table.queue, r.table.queueBytes, r.table.queueRows = nil, 0, 0
-			}
+			// What could not be saved is read again by the next run; until then it
+			// holds the source.
+			r.table.abandoned = failed
 		case <-ctx.Done():
 			return
 		}

@@ -36,8 +36,11 @@ type tableRun struct {
 	held    catalog.LSN
 	holds   bool
 	retryAt time.Time // of a save that failed on something that may pass
-	tries   int
-	masks   map[*catalog.Schema]masking
+	// abandoned says that the last save before the end failed: the queue is kept
+	// only for what it holds back.
+	abandoned bool
+	tries     int
+	masks     map[*catalog.Schema]Mask
 }
 
 // take adds a batch to the queue.
@@ -153,10 +156,4 @@ func confirmable(tables []*tableRun, through catalog.LSN) catalog.LSN {
 		}
 	}
 	return through
-}
-
-// masking is how batches of one schema are masked.
-type masking struct {
-	mask    Mask
-	version int // of the schema, by the registry; 0 when it could not say
 }

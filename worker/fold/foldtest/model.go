@@ -1,4 +1,7 @@
-package fold_test
+// Package foldtest is a plain model of a source table, for tests: it lives a random
+// life, writes the log that a source would hand over, and says what current and
+// history must show, computed from the table's states and not by folding.
+package foldtest
 
 import (
 	"cmp"
@@ -14,20 +17,23 @@ import (
 	"github.com/lakeweir/lakeweir/worker/fold"
 )
 
-// shop is the schema of the model: a key, a tracked number, a large text that
-// updates leave out when it did not change, and an untracked number.
-var shop = &catalog.Schema{
-	Version: 1,
-	Columns: []catalog.Column{
-		{Name: "id", Type: catalog.Type{Kind: catalog.Int64}},
-		{Name: "a", Type: catalog.Type{Kind: catalog.Int64}, Nullable: true},
-		{Name: "body", Type: catalog.Type{Kind: catalog.Text}, Nullable: true},
-		{Name: "c", Type: catalog.Type{Kind: catalog.Int64}, Nullable: true},
-	},
-	Key: []int{0},
+// NewSchema returns the schema of the model: a key, a tracked number, a large text
+// that updates leave out when it did not change, and an untracked number.
+func NewSchema() *catalog.Schema {
+	return &catalog.Schema{
+		Version: 1,
+		Columns: []catalog.Column{
+			{Name: "id", Type: catalog.Type{Kind: catalog.Int64}},
+			{Name: "a", Type: catalog.Type{Kind: catalog.Int64}, Nullable: true},
+			{Name: "body", Type: catalog.Type{Kind: catalog.Text}, Nullable: true},
+			{Name: "c", Type: catalog.Type{Kind: catalog.Int64}, Nullable: true},
+		},
+		Key: []int{0},
+	}
 }
 
-func shopTable(soft bool) *catalog.Table {
+// Table returns the model's table with both layers, deleting softly or not.
+func Table(soft bool) *catalog.Table {
 	return &catalog.Table{
 		Source: "shop", Name: catalog.TableName{Schema: "public", Name: "t"}, PrimaryKey: []string{"id"},
 		Current: true, History: true, SoftDelete: soft, TrackExcept: []string{"c"}, ApplyTruncates: true,
@@ -44,10 +50,9 @@ type text struct {
 // row is one row of the model's source table; it keeps its identity when its key
 // moves.
 type row struct {
-	id      int64
-	a, c    int64 // 0 is NULL
-	body    *text
-	streamd bool // some event of it has been sent
+	id   int64
+	a, c int64 // 0 is NULL
+	body *text
 }
 
 type interval struct {
@@ -56,21 +61,22 @@ type interval struct {
 	from, to int64
 }
 
-// source is a plain model of a database table and of the log it writes. It knows
+// Source is a plain model of a database table and of the log it writes. It knows
 // nothing of folds: its history is computed from the table's states.
-type source struct {
+type Source struct {
 	rows    map[int64]*row // by key, after the last commit
 	seen    map[*row]bool
 	history []interval
 	open    map[int64]int // index in history by key
-	log     []event
+	Log     []Event
 	commit  catalog.LSN
 	time    int64
 	texts   int
-	calm    bool // no rows move through occupied keys, no two transactions share a time
+	Calm    bool // no rows move through occupied keys, no two transactions share a time
 }
 
-type event struct {
+// Event is one entry of the log.
+type Event struct {
 	op       change.Op
 	id       int64
 	other    int64 // of a key move, else 0
@@ -81,21 +87,22 @@ type event struct {
 	time     int64
 }
 
-func newSource() *source {
-	return &source{rows: map[int64]*row{}, seen: map[*row]bool{}, open: map[int64]int{}, commit: 1000, time: 1_000_000}
+// NewSource returns a model whose table is empty.
+func NewSource() *Source {
+	return &Source{rows: map[int64]*row{}, seen: map[*row]bool{}, open: map[int64]int{}, commit: 1000, time: 1_000_000}
 }
 
-func (s *source) newText(value string, known bool) *text {
+func (s *Source) newText(value string, known bool) *text {
 	s.texts++
 	return &text{value: fmt.Sprintf("%s-%d", value, s.texts), known: known}
 }
 
-// transaction runs random statements and records what the log and the history say
+// Transaction runs random statements and records what the log and the history say
 // of them.
-func (s *source) transaction(t *rapid.T) {
+func (s *Source) Transaction(t *rapid.T) {
 	s.commit += 8 * catalog.LSN(rapid.IntRange(1, 4).Draw(t, "lsn"))
 	least := 0
-	if s.calm {
+	if s.Calm {
 		least = 1
 	}
 	s.time += int64(rapid.IntRange(least, 3).Draw(t, "clock"))
@@ -108,7 +115,7 @@ func (s *source) transaction(t *rapid.T) {
 	ordinal := uint64(0)
 	emit := func(op change.Op, r *row, other int64, unsent bool) {
 		s.seen[r] = true
-		e := event{op: op, id: r.id, other: other, a: r.a, c: r.c, unsent: unsent && op != change.Delete, time: s.time,
+		e := Event{op: op, id: r.id, other: other, a: r.a, c: r.c, unsent: unsent && op != change.Delete, time: s.time,
 			position: catalog.Position{Generation: 1, Commit: s.commit, Ordinal: ordinal}}
 		if r.body != nil && !e.unsent {
 			e.body = r.body.value
@@ -116,7 +123,7 @@ func (s *source) transaction(t *rapid.T) {
 				r.body.known = true
 			}
 		}
-		s.log = append(s.log, e)
+		s.Log = append(s.Log, e)
 		ordinal++
 	}
 	move := func(r *row, to int64) {
@@ -182,16 +189,63 @@ func (s *source) transaction(t *rapid.T) {
 			s.rows = next
 		case kind == 18:
 			clear(s.rows)
-			s.log = append(s.log, event{op: change.Truncate, time: s.time, position: catalog.Position{Generation: 1, Commit: s.commit, Ordinal: ordinal}})
+			s.Log = append(s.Log, Event{op: change.Truncate, time: s.time, position: catalog.Position{Generation: 1, Commit: s.commit, Ordinal: ordinal}})
 		}
 	}
 	s.compare(before, s.time)
 }
 
+// Live makes the table live: rows that were there before capture began, then
+// transactions, and reads of chunks between them.
+func (s *Source) Live(t *rapid.T, steps int) {
+	for id := range int64(6) {
+		if rapid.Bool().Draw(t, "before") {
+			r := &row{id: id + 1, a: 1}
+			if rapid.Bool().Draw(t, "text") {
+				r.body = s.newText("old", false)
+			}
+			s.rows[r.id] = r
+		}
+	}
+	for range rapid.IntRange(1, steps).Draw(t, "steps") {
+		if rapid.IntRange(0, 4).Draw(t, "step") == 0 {
+			s.Read(t)
+		} else {
+			s.Transaction(t)
+		}
+	}
+}
+
+// Cut splits the log at random, anywhere but between the halves of a key move;
+// with whole, only between transactions.
+func Cut(t *rapid.T, log []Event, whole bool) [][]Event {
+	var parts [][]Event
+	start := 0
+	for i := 1; i < len(log); i++ {
+		if log[i].FollowsHalf() || whole && SameTransaction(log[i-1], log[i]) {
+			continue
+		}
+		if rapid.IntRange(0, 2).Draw(t, "cut") == 0 {
+			parts = append(parts, log[start:i])
+			start = i
+		}
+	}
+	return append(parts, log[start:])
+}
+
+// FollowsHalf reports whether e is the second half of a key move.
+func (e Event) FollowsHalf() bool { return e.op == change.Create && e.other != 0 }
+
+// Position returns where the event stands.
+func (e Event) Position() catalog.Position { return e.position }
+
+// SameTransaction reports whether two events are of one transaction or chunk.
+func SameTransaction(a, b Event) bool { return a.position.Commit == b.position.Commit }
+
 // allSeen reports whether the lake knows every row. Rows that move through a key
 // occupied by a row it does not know yet are only right once that key is read.
-func (s *source) allSeen() bool {
-	if s.calm {
+func (s *Source) allSeen() bool {
+	if s.Calm {
 		return false
 	}
 	for _, r := range s.rows {
@@ -202,8 +256,8 @@ func (s *source) allSeen() bool {
 	return true
 }
 
-// read is a chunk: it reads the rows of some keys as they are now.
-func (s *source) read(t *rapid.T) {
+// Read is a chunk: it reads the rows of some keys as they are now.
+func (s *Source) Read(t *rapid.T) {
 	s.commit += 8
 	s.time++
 	before := map[int64]row{}
@@ -221,12 +275,12 @@ func (s *source) read(t *rapid.T) {
 		}
 		r := s.rows[id]
 		s.seen[r] = true
-		e := event{op: change.Read, id: id, a: r.a, c: r.c, time: s.time, position: catalog.Position{Generation: 1, Commit: s.commit - 1, Ordinal: ordinal}}
+		e := Event{op: change.Read, id: id, a: r.a, c: r.c, time: s.time, position: catalog.Position{Generation: 1, Commit: s.commit - 1, Ordinal: ordinal}}
 		if r.body != nil {
 			r.body.known = true
 			e.body = r.body.value
 		}
-		s.log = append(s.log, e)
+		s.Log = append(s.Log, e)
 		ordinal += 2
 	}
 	s.compare(before, s.time)
@@ -234,7 +288,7 @@ func (s *source) read(t *rapid.T) {
 
 // compare extends the history by one step, from the state of the seen rows before
 // to their state now.
-func (s *source) compare(before map[int64]row, at int64) {
+func (s *Source) compare(before map[int64]row, at int64) {
 	now := map[int64]*row{}
 	for id, r := range s.rows {
 		if s.seen[r] {
@@ -260,7 +314,7 @@ func (s *source) compare(before map[int64]row, at int64) {
 	}
 }
 
-func (s *source) begin(r *row, at int64) {
+func (s *Source) begin(r *row, at int64) {
 	s.open[r.id] = len(s.history)
 	s.history = append(s.history, interval{id: r.id, a: r.a, c: r.c, body: r.body, from: at, to: fold.Open})
 }
@@ -285,10 +339,10 @@ func union(a map[int64]row, b map[int64]*row) map[int64]bool {
 	return u
 }
 
-// batch turns events into a batch as a source would hand it over.
-func batch(t *catalog.Table, events []event) *change.Batch {
-	b := &change.Batch{Table: t, Rows: change.NewRows(shop)}
-	image := func(e *event, id int64, keyOnly bool) int {
+// Batch turns events into a batch as a source would hand it over.
+func Batch(t *catalog.Table, schema *catalog.Schema, events []Event) *change.Batch {
+	b := &change.Batch{Table: t, Rows: change.NewRows(schema), Whole: true}
+	image := func(e *Event, id int64, keyOnly bool) int {
 		r := b.Rows.Add()
 		b.Rows.SetFixed(r, 0, id)
 		if keyOnly {
@@ -317,14 +371,14 @@ func batch(t *catalog.Table, events []event) *change.Batch {
 		e := &events[i]
 		c := change.Change{Op: e.op, Before: -1, After: -1, Other: -1, Position: e.position, LSN: e.position.Commit, CommitTime: e.time}
 		if e.op != change.Truncate {
-			c.Key = keyOf(e.id)
+			c.Key = Key(e.id)
 			if e.op == change.Delete {
 				c.Before = image(e, e.id, true)
 			} else {
 				c.After = image(e, e.id, false)
 			}
 			if e.other != 0 {
-				c.OtherKey = keyOf(e.other)
+				c.OtherKey = Key(e.other)
 				c.Other = image(e, e.other, true)
 			}
 		}
@@ -333,157 +387,11 @@ func batch(t *catalog.Table, events []event) *change.Batch {
 	return b
 }
 
-func keyOf(id int64) []byte { return binary.BigEndian.AppendUint64(nil, uint64(id)) }
+// Key returns the encoded key of a row.
+func Key(id int64) []byte { return binary.BigEndian.AppendUint64(nil, uint64(id)) }
 
-// layers is a lake in memory that applies what the folds say.
-type layers struct {
-	table   *catalog.Table
-	cursor  catalog.Position
-	current map[change.Place]fold.CurrentRow
-	history map[change.Place]fold.Version
-	next    int64
-}
-
-func newLayers(t *catalog.Table) *layers {
-	return &layers{table: t, current: map[change.Place]fold.CurrentRow{}, history: map[change.Place]fold.Version{}}
-}
-
-// take folds events into both layers, each image read back from a copy so that
-// nothing is shared with the batch.
-func (l *layers) take(events []event) {
-	if len(events) == 0 {
-		return
-	}
-	b := []*change.Batch{batch(l.table, events)}
-	touched := fold.TouchedCurrent(l.table, b)
-	l.applyCurrent(fold.Current(l.table, l.cursor, b, l.findCurrent(touched)))
-
-	b = []*change.Batch{batch(l.table, events)}
-	touched = fold.TouchedHistory(b)
-	found := l.findHistory(touched, nil)
-	if whole := fold.WholeHistory(l.cursor, b, found); len(whole) > 0 {
-		found = l.findHistory(touched, whole)
-	}
-	l.applyHistory(fold.History(l.table, l.cursor, b, found))
-	l.cursor = events[len(events)-1].position
-}
-
-func (l *layers) findCurrent(t fold.Touched) []fold.CurrentFound {
-	var found []fold.CurrentFound
-	for _, p := range l.places() {
-		r, ok := l.current[p]
-		if !ok {
-			continue
-		}
-		key, _ := r.Image.Rows.AppendKey(nil, r.Image.Row)
-		i := slices.IndexFunc(t.Keys, func(k []byte) bool { return slices.Equal(k, key) })
-		if i < 0 && !t.All {
-			continue
-		}
-		if i >= 0 && t.Image[i] || t.All && t.ImageAll {
-			r.Image = copied(r.Image)
-		} else {
-			r.Image = change.Ref{}
-		}
-		found = append(found, fold.CurrentFound{Key: key, Place: p, Row: r})
-	}
-	return found
-}
-
-func (l *layers) findHistory(t fold.Touched, whole [][]byte) []fold.VersionFound {
-	var found []fold.VersionFound
-	has := func(keys [][]byte, key []byte) bool {
-		return slices.ContainsFunc(keys, func(k []byte) bool { return slices.Equal(k, key) })
-	}
-	for _, p := range l.places() {
-		v, ok := l.history[p]
-		if !ok {
-			continue
-		}
-		key, _ := v.Image.Rows.AppendKey(nil, v.Image.Row)
-		if v.To == fold.Open && (t.All || has(t.Keys, key)) || has(whole, key) {
-			v.Image = copied(v.Image)
-			found = append(found, fold.VersionFound{Key: key, Place: p, Row: v})
-		}
-	}
-	return found
-}
-
-func (l *layers) places() []change.Place {
-	var out []change.Place
-	for n := range l.next {
-		out = append(out, change.Place{Row: n})
-	}
-	return out
-}
-
-func (l *layers) applyCurrent(r fold.CurrentResult) {
-	for _, p := range r.Remove {
-		if _, ok := l.current[p]; !ok {
-			panic("removed a row that is not there")
-		}
-		delete(l.current, p)
-	}
-	for _, w := range r.Write {
-		w.Image = copied(w.Image)
-		l.current[change.Place{Row: l.next}] = w
-		l.next++
-	}
-}
-
-func (l *layers) applyHistory(r fold.HistoryResult) {
-	for _, p := range r.Remove {
-		if _, ok := l.history[p]; !ok {
-			panic("removed a version that is not there")
-		}
-		delete(l.history, p)
-	}
-	for _, w := range r.Write {
-		w.Image = copied(w.Image)
-		l.history[change.Place{Row: l.next}] = w
-		l.next++
-	}
-}
-
-func copied(r change.Ref) change.Ref {
-	rows := change.NewRows(shop)
-	return change.Ref{Rows: rows, Row: rows.CopyRow(r.Rows, r.Row)}
-}
-
-// The states as text, one line a row, in order.
-
-func (l *layers) currentText() string {
-	var lines []string
-	for _, r := range l.current {
-		if !r.Deleted {
-			lines = append(lines, rowText(r.Image))
-		}
-	}
-	slices.Sort(lines)
-	return strings.Join(lines, "\n")
-}
-
-func (l *layers) historyText() string {
-	var lines []string
-	for _, v := range l.history {
-		lines = append(lines, fmt.Sprintf("%s [%d, %d)", rowText(v.Image), v.From, v.To))
-	}
-	slices.Sort(lines)
-	return strings.Join(lines, "\n")
-}
-
-func rowText(r change.Ref) string {
-	body := "null"
-	switch {
-	case r.Rows.Mark(r.Row, 2) == change.Unavailable:
-		body = "unavailable"
-	case r.Rows.HasValue(r.Row, 2):
-		body = string(r.Rows.Bytes(r.Row, 2))
-	}
-	return fmt.Sprintf("%d a=%d body=%s c=%d", r.Rows.Fixed(r.Row, 0), r.Rows.Fixed(r.Row, 1), body, r.Rows.Fixed(r.Row, 3))
-}
-
-func (s *source) currentText() string {
+// CurrentText returns the rows that current must show, one a line, in order.
+func (s *Source) CurrentText() string {
 	var lines []string
 	for id, r := range s.rows {
 		if s.seen[r] {
@@ -494,7 +402,8 @@ func (s *source) currentText() string {
 	return strings.Join(lines, "\n")
 }
 
-func (s *source) historyText() string {
+// HistoryText returns the versions that history must show, one a line, in order.
+func (s *Source) HistoryText() string {
 	var lines []string
 	for _, v := range s.history {
 		lines = append(lines, fmt.Sprintf("%s [%d, %d)", wantText(v.id, v.a, v.c, v.body), v.from, v.to))
