@@ -282,7 +282,7 @@ func (p *Pipeline) saveDue(ctx context.Context, force bool) {
 		if p.saving >= p.cfg.Limits.Parallel {
 			return
 		}
-		if t.state.Stopped() || t.abandoned {
+		if t.saving || t.state.Stopped() || t.abandoned {
 			continue
 		}
 		bronzeEvery, layersEvery := cadence(t.table.Tier)
@@ -291,7 +291,7 @@ func (p *Pipeline) saveDue(ctx context.Context, force bool) {
 		}
 		n := t.due(now, bronzeEvery, p.cfg.Limits, force)
 		foldDue := force || now.Sub(t.folded) >= layersEvery
-		lags := !t.saving && t.lagging() && foldDue && !now.Before(t.retryAt)
+		lags := t.lagging() && foldDue && !now.Before(t.retryAt)
 		if n == 0 && !lags {
 			continue
 		}

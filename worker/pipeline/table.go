@@ -57,7 +57,7 @@ func (t *tableRun) take(b *change.Batch, now time.Time) {
 // that ends a transaction, or all when the bound is reached, since only a
 // transaction larger than the bound may be split (rule 2).
 func (t *tableRun) due(now time.Time, every time.Duration, limits Limits, force bool) int {
-	if t.saving || len(t.queue) == 0 || now.Before(t.retryAt) && !force {
+	if len(t.queue) == 0 || now.Before(t.retryAt) && !force {
 		return 0
 	}
 	full := t.queueRows >= limits.BatchRows || t.queueBytes >= limits.BatchBytes
