@@ -1,0 +1,148 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lakeweir/lakeweir/catalog"
+	"github.com/lakeweir/lakeweir/catalog/registry"
+	"github.com/lakeweir/lakeweir/catalog/tableconfig"
+	"github.com/lakeweir/lakeweir/worker"
+)
+
+// RunOptions are what run needs.
+type RunOptions struct {
+	Dir      string // the folder of one source
+	Registry string
+	Lake     LakeFlags
+	Check    bool // only look for what would stand in the way
+}
+
+func newRunCommand(app *App) *cobra.Command {
+	var opts RunOptions
+	cmd := &cobra.Command{
+		Use:   "run DIR",
+		Short: "Replicate one source from its configuration files",
+		Long: `Replicate the tables of one source, from the files in DIR, until interrupted.
+
+It reads the rows that are there in chunks, follows every change, and keeps bronze,
+current and history in the lake. A table that cannot go on stops alone, with a
+reason; the others are not touched. Interrupted, it saves what it has read; killed,
+it goes on exactly where it was.
+
+With --check it only tells what would stand in the way, and what to do about it.`,
+		Example: `  lakeweir run tableconfigs/shop --registry postgres://lakeweir@db/lakeweir \
+      --catalog sqlite:///var/lib/lakeweir/catalog.db --warehouse file:///var/lib/lakeweir/lake`,
+		Args: wantArgs("DIR"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			opts.Dir = args[0]
+			return runRun(cmd.Context(), app, opts)
+		},
+	}
+	app.registryFlag(cmd, &opts.Registry)
+	app.lakeFlags(cmd, &opts.Lake)
+	cmd.Flags().BoolVar(&opts.Check, "check", false, "only check the source, and run nothing")
+	app.outputFlag(cmd, "text", "json")
+	return cmd
+}
+
+func runRun(ctx context.Context, app *App, opts RunOptions) error {
+	source, tables, err := loadSource(opts.Dir)
+	if err != nil {
+		return err
+	}
+	dsn, err := resolveSecret(source.File+": connection", string(source.Connection))
+	if err != nil {
+		return err
+	}
+	if opts.Check {
+		return runCheck(ctx, app, source, tables, dsn)
+	}
+	tokenKey, err := resolveSecret(source.File+": token_key", string(source.TokenKey))
+	if err != nil {
+		return err
+	}
+	lakeConfig, err := opts.Lake.config(app)
+	if err != nil {
+		return err
+	}
+	registryDSN, err := resolveRegistry(opts.Registry)
+	if err != nil {
+		return err
+	}
+	reg, err := registry.Open(ctx, registryDSN)
+	if err != nil {
+		return err
+	}
+	defer reg.Close()
+	if err := syncConfig(ctx, reg, source, tables); err != nil {
+		return err
+	}
+	app.Log.InfoContext(ctx, "running", "source", source.Name, "tables", len(tables))
+	return worker.Run(ctx, worker.Config{
+		Source: source, Tables: tables, DSN: dsn, TokenKey: tokenKey, Lake: lakeConfig,
+		Registry: reg, Version: buildVersion(), Logger: app.Log,
+	})
+}
+
+// loadSource reads the folder of one source.
+func loadSource(dir string) (*catalog.Source, []*catalog.Table, error) {
+	config, problems := tableconfig.LoadDir(dir)
+	if err := problems.Err(); err != nil {
+		return nil, nil, err
+	}
+	if len(config.Sources) != 1 {
+		return nil, nil, catalog.Invalidf(catalog.CodeUsage, dir, "name the folder of one source, which holds its source.yaml", "%d sources where one is wanted", len(config.Sources))
+	}
+	return config.Sources[0], config.Tables, nil
+}
+
+func syncConfig(ctx context.Context, reg *registry.Registry, source *catalog.Source, tables []*catalog.Table) error {
+	values := make([]catalog.Table, 0, len(tables))
+	for _, t := range tables {
+		values = append(values, *t)
+	}
+	return reg.SyncConfig(ctx, []catalog.Source{*source}, values)
+}
+
+// runCheck prints what stands in the way of a source, all at once.
+func runCheck(ctx context.Context, app *App, source *catalog.Source, tables []*catalog.Table, dsn catalog.Secret) error {
+	findings, err := worker.Preflight(ctx, source, tables, dsn)
+	if err != nil {
+		return err
+	}
+	blocking := 0
+	for _, f := range findings {
+		if f.Severity == catalog.Blocks {
+			blocking++
+		}
+	}
+	if app.Output == "json" {
+		if err := printJSON(app.Stdout, map[string]any{"ok": blocking == 0, "findings": findings}); err != nil {
+			return err
+		}
+	} else {
+		printFindings(app, source, tables, findings)
+	}
+	if blocking > 0 {
+		return reported(catalog.Errorf(catalog.Denied, findings[0].Code, "mend what the findings say", "%s of source %s prevent capture", count(blocking, "finding"), source.Name))
+	}
+	return nil
+}
+
+func printFindings(app *App, source *catalog.Source, tables []*catalog.Table, findings []catalog.Finding) {
+	marks := map[catalog.Severity]string{catalog.Blocks: "✗", catalog.Limits: "!", catalog.Notes: "·"}
+	for _, f := range findings {
+		where := f.Source
+		if f.Table != "" {
+			where += "/" + f.Table
+		}
+		fmt.Fprintf(app.Stdout, "%s %s   %s\n    %s\n", marks[f.Severity], f.Code, where, indent(f.Message))
+		if f.Fix != "" {
+			fmt.Fprintf(app.Stdout, "    → %s\n", indent(f.Fix))
+		}
+	}
+	fmt.Fprintf(app.Stdout, "%s of source %s: %s\n", count(len(tables), "table"), source.Name, count(len(findings), "finding"))
+}

@@ -1,0 +1,80 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/lakeweir/lakeweir/catalog"
+	"github.com/lakeweir/lakeweir/catalog/registry"
+	"github.com/lakeweir/lakeweir/worker/lake"
+	"github.com/lakeweir/lakeweir/worker/pipeline"
+	"github.com/lakeweir/lakeweir/worker/postgres"
+)
+
+// Config is what a worker needs to run one source.
+type Config struct {
+	Source *catalog.Source
+	Tables []*catalog.Table
+	// DSN and TokenKey are the source's references, resolved. TokenKey may be empty
+	// when no column is tokenized.
+	DSN      catalog.Secret
+	TokenKey catalog.Secret
+	Lake     lake.Config
+	Registry *registry.Registry
+	Version  string // of the program, for the registry
+	Logger   *slog.Logger
+	Limits   pipeline.Limits
+	// Reader bounds what reading the source takes; zero means defaults.
+	Reader postgres.Limits
+}
+
+// Run runs the source until the context ends, then saves what it has read and
+// returns nil. It blocks, and retries what may pass; it returns an error when the
+// source, the lake or the configuration make running impossible. Only one worker
+// may run a source at a time.
+func Run(ctx context.Context, cfg Config) error {
+	masks, err := newMasks(cfg.Tables, cfg.TokenKey)
+	if err != nil {
+		return err
+	}
+	l, err := lake.Open(ctx, cfg.Lake, cfg.Logger)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	observer := newObserver(cfg.Registry, cfg.Source.Name, cfg.Logger)
+	observed := make(chan struct{})
+	observerCtx, stopObserver := context.WithCancel(context.WithoutCancel(ctx))
+	go func() {
+		defer close(observed)
+		observer.run(observerCtx, registry.Worker{
+			ID: uuid.NewString(), Source: cfg.Source.Name, PID: os.Getpid(), Version: cfg.Version, StartedAt: time.Now(), //nolint:forbidigo // the process's own start
+		})
+	}()
+	defer func() { stopObserver(); <-observed }()
+
+	reader := postgres.New(postgres.Config{
+		Source: cfg.Source, DSN: cfg.DSN, Logger: cfg.Logger, Limits: cfg.Reader,
+		Notes:  slotNotes{registry: cfg.Registry, source: cfg.Source},
+		Seal:   masks.seal,
+		Unseal: masks.unseal,
+	})
+	err = pipeline.New(pipeline.Config{
+		Source: cfg.Source, Tables: cfg.Tables, Reader: reader, Lake: l.For(cfg.Source),
+		Mask: masks.mask, Observer: observer, Logger: cfg.Logger, Limits: cfg.Limits,
+	}).Run(ctx)
+	if err != nil {
+		return fmt.Errorf("run source %s: %w", cfg.Source.Name, err)
+	}
+	return nil
+}
+
+// Preflight checks a source and returns all findings at once.
+func Preflight(ctx context.Context, source *catalog.Source, tables []*catalog.Table, dsn catalog.Secret) ([]catalog.Finding, error) {
+	return postgres.Preflight(ctx, source, tables, dsn)
+}
