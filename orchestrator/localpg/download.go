@@ -35,7 +35,7 @@ func download(ctx context.Context, logger *slog.Logger) (string, error) {
 	done := make(chan error, 1)
 	go func() {
 		defer func() { _ = os.RemoveAll(scratch) }()
-		done <- fetch(ctx, cache, scratch, unpacked, root)
+		done <- fetch(ctx, scratch, unpacked, root)
 	}()
 	select {
 	case err := <-done:
@@ -47,7 +47,7 @@ func download(ctx context.Context, logger *slog.Logger) (string, error) {
 
 // fetch lets the library download and unpack, then moves the result to root in
 // one step, so that a half unpacked folder is never taken for a whole one.
-func fetch(ctx context.Context, cache, scratch, unpacked, root string) error {
+func fetch(ctx context.Context, scratch, unpacked, root string) error {
 	port, err := freePort(ctx)
 	if err != nil {
 		return err
@@ -55,7 +55,7 @@ func fetch(ctx context.Context, cache, scratch, unpacked, root string) error {
 	server := embeddedpostgres.NewDatabase(embeddedpostgres.DefaultConfig().
 		Version(downloaded).
 		Port(uint32(port)).
-		CachePath(cache).
+		CachePath(scratch).
 		RuntimePath(filepath.Join(scratch, "run")).
 		DataPath(filepath.Join(scratch, "data")).
 		BinariesPath(unpacked).

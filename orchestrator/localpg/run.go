@@ -3,6 +3,7 @@ package localpg
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net"
@@ -13,10 +14,7 @@ import (
 	"strings"
 )
 
-var (
-	errEnded     = errors.New("it ended while starting")
-	errPortTaken = errors.New("its port is taken")
-)
+var errPortTaken = errors.New("its port is taken")
 
 // runner runs the binaries of one server as the right user.
 type runner struct {
@@ -132,8 +130,9 @@ func (r runner) serve(data string, lock *os.File) (*Server, error) {
 	if r.cfg.RemoveDir {
 		remove = r.cfg.Dir
 	}
+	id := rand.Text()
 	cmd, done, err := r.command(data, remove, lock, "postgres", func(data string) []string {
-		return append([]string{"-D", data, "-p", strconv.Itoa(port)}, arguments(r.cfg.Settings)...)
+		return append([]string{"-D", data, "-p", strconv.Itoa(port), "-c", instanceSetting + "=" + id}, arguments(r.cfg.Settings)...)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("prepare the server: %w", err)
@@ -151,7 +150,7 @@ func (r runner) serve(data string, lock *os.File) (*Server, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("run the server: %w", err)
 	}
-	s := &Server{cfg: r.cfg, port: port, stdin: stdin, ended: make(chan struct{})}
+	s := &Server{cfg: r.cfg, port: port, id: id, stdin: stdin, ended: make(chan struct{})}
 	pid, pidErr := readPID(stdout)
 	s.pid = pid
 	go s.watch(cmd)

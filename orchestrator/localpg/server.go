@@ -29,6 +29,7 @@ type Server struct {
 	cfg   Config
 	port  int
 	pid   int
+	id    string        // see instanceSetting
 	stdin io.Closer     // its end stops the server
 	ended chan struct{} // closed when the server's process is gone
 }
@@ -201,27 +202,61 @@ func (s *Server) Kill() error {
 
 // wait returns when the server accepts connections.
 func (s *Server) wait(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-s.ended: // then a connection attempt has nothing to wait for
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
 	tick := time.NewTicker(25 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		conn, err := pgx.Connect(ctx, s.DSN("postgres"))
+		err := s.probe(ctx)
 		if err == nil {
-			return conn.Close(ctx)
+			return nil
 		}
 		select {
 		case <-tick.C:
-		case <-s.ended:
-			return errEnded
 		case <-ctx.Done():
-			return fmt.Errorf("wait until it accepts connections: %w", errors.Join(ctx.Err(), err))
+			return fmt.Errorf("wait until it accepts connections: %w", err)
 		}
 	}
 }
+
+// probe connects once and makes sure that it is this server that answers, not
+// another one on a port that was taken in between.
+func (s *Server) probe(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, s.DSN("postgres"))
+	if err != nil {
+		return err
+	}
+	defer conn.Close(ctx)
+	var id string
+	if err := conn.QueryRow(ctx, "select current_setting('"+instanceSetting+"', true)").Scan(&id); err != nil {
+		return fmt.Errorf("ask which server answers: %w", err)
+	}
+	if id != s.id {
+		return errPortTaken
+	}
+	return nil
+}
+
+// instanceSetting holds a random word by which a server is recognised.
+const instanceSetting = "lakeweir.instance"
 
 // watch reaps the supervisor.
 func (s *Server) watch(cmd *exec.Cmd) {
 	_ = cmd.Wait() // how it ended is in the log
 	_ = s.stdin.Close()
+	if s.cfg.RemoveDir {
+		// The supervisor did it already, unless it may not go there.
+		_ = os.RemoveAll(s.cfg.Dir)
+	}
 	close(s.ended)
 }
 
