@@ -1,0 +1,242 @@
+package lake
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/google/uuid"
+
+	"github.com/lakeweir/lakeweir/catalog"
+	"github.com/lakeweir/lakeweir/worker/change"
+	"github.com/lakeweir/lakeweir/worker/columnar"
+	"github.com/lakeweir/lakeweir/worker/pipeline"
+)
+
+// bronze is the layer of every change.
+type bronze struct{ *layer }
+
+var _ pipeline.Bronze = (*bronze)(nil)
+
+func newBatchID() string { return uuid.NewString() }
+
+// Append writes the changes and the state in one commit. When another writer
+// committed to the table meanwhile, the same files are appended to its head, unless
+// the cursor moved: then someone else writes for this source, and it fails with
+// lake.conflict.
+func (b *bronze) Append(ctx context.Context, batches []*change.Batch, to pipeline.LayerState) (pipeline.Commit, error) {
+	start := time.Now()
+	var c pipeline.Commit
+	from, err := stateOf(b.tbl.Metadata(), b.name)
+	if err != nil {
+		return c, err
+	}
+	for _, batch := range batches {
+		if !b.schema.SameShape(batch.Rows.Schema()) {
+			return c, catalog.Errorf(catalog.Conflict, catalog.CodeLakeSchema, "open the table again with its new columns", "the changes of %s have other columns than the lake's table %s", batch.Table.ID(), b.name)
+		}
+	}
+	at := b.lake.now()
+	src := newEventRows(b.schema, batches, at.UnixMicro())
+	c.Rows = src.len()
+	w, err := b.writeRows(ctx, src, b.day(at))
+	if err != nil {
+		return c, err
+	}
+	e := &edit{data: w.files}
+	if e.summary, err = summaryOf(to, newBatchID(), b.schema.Version); err != nil {
+		return c, err
+	}
+	s, err := b.land(ctx, e, func() error {
+		now, err := stateOf(b.tbl.Metadata(), b.name)
+		if err != nil {
+			return err
+		}
+		if now.Cursor != from.Cursor {
+			return errMoved
+		}
+		return nil
+	})
+	if errors.Is(err, errMoved) {
+		b.remove(w.paths()) // proved not to have landed
+		return c, catalog.Errorf(catalog.Conflict, catalog.CodeLakeConflict, "see that only one worker runs the source; the table is read again from where the lake now stands",
+			"another worker has written changes to %s", b.name)
+	}
+	if err != nil {
+		return c, err
+	}
+	c.Bytes, c.Files, c.SnapshotID, c.Took = w.bytes, len(w.files), s.id, time.Since(start)
+	if b.ledger != nil {
+		for _, df := range w.files {
+			b.register(b.ledger, df, s.seq)
+		}
+	}
+	return c, nil
+}
+
+var errMoved = errors.New("the cursor moved")
+
+// eventRows are changes as bronze's columns.
+type eventRows struct {
+	schema  *catalog.Schema
+	changes []*change.Change
+	batches []*change.Batch // of each change
+	at      int64           // when they are saved, microseconds since 1970 UTC
+	version int32
+	bytes   int
+}
+
+func newEventRows(schema *catalog.Schema, batches []*change.Batch, at int64) *eventRows {
+	r := &eventRows{schema: schema, at: at, version: int32(schema.Version)}
+	n := 0
+	for _, b := range batches {
+		n += len(b.Changes)
+	}
+	r.changes, r.batches = make([]*change.Change, 0, n), make([]*change.Batch, 0, n)
+	for _, b := range batches {
+		r.bytes += b.Size()
+		for i := range b.Changes {
+			r.changes, r.batches = append(r.changes, &b.Changes[i]), append(r.batches, b)
+		}
+	}
+	return r
+}
+
+func (r *eventRows) len() int  { return len(r.changes) }
+func (r *eventRows) size() int { return r.bytes }
+
+// ref is the image that a struct of bronze shows of a change.
+func (r *eventRows) ref(name string, i int) change.Ref {
+	c, row := r.changes[i], -1
+	switch name {
+	case colBefore:
+		row = c.Before
+	case colAfter:
+		row = c.After
+	case colKey:
+		if row = c.After; row < 0 {
+			row = c.Before
+		}
+	case colOtherKey:
+		row = c.Other
+	}
+	if row < 0 {
+		return change.Ref{}
+	}
+	return change.Ref{Rows: r.batches[i].Rows, Row: row}
+}
+
+// marked is the image that the lists of marked columns are about.
+func (r *eventRows) marked(i int) change.Ref {
+	if ref := r.ref(colAfter, i); !ref.IsZero() {
+		return ref
+	}
+	return r.ref(colBefore, i)
+}
+
+func (r *eventRows) refs(lo, hi int, get func(i int) change.Ref) []change.Ref {
+	out := make([]change.Ref, hi-lo)
+	for i := range out {
+		out[i] = get(lo + i)
+	}
+	return out
+}
+
+func (r *eventRows) appendColumn(name string, b array.Builder, lo, hi int) bool {
+	n := hi - lo
+	at := func(i int) *change.Change { return r.changes[lo+i] }
+	switch name {
+	case colOp:
+		appendOps(b, n, func(i int) change.Op { return at(i).Op })
+	case colBefore, colAfter, colKey, colOtherKey:
+		r.appendStruct(name, b.(*array.StructBuilder), r.refs(lo, hi, func(i int) change.Ref { return r.ref(name, i) }))
+	case colLSN:
+		appendInts[*array.Int64Builder](b, n, func(i int) int64 { return int64(at(i).LSN) })
+	case colTxID:
+		appendInts[*array.Int64Builder](b, n, func(i int) int64 { return int64(at(i).TxID) })
+	case colCommitLSN:
+		appendInts[*array.Int64Builder](b, n, func(i int) int64 { return int64(at(i).Position.Commit) })
+	case colOrdinal:
+		appendInts[*array.Int64Builder](b, n, func(i int) int64 { return int64(at(i).Position.Ordinal) })
+	case colGeneration:
+		appendInts[*array.Int32Builder](b, n, func(i int) int32 { return int32(at(i).Position.Generation) })
+	case colSourceTS:
+		appendInts[*array.TimestampBuilder](b, n, func(i int) arrow.Timestamp { return arrow.Timestamp(at(i).CommitTime) })
+	case colSnapshot:
+		appendBools(b, n, func(i int) bool { return at(i).Op == change.Read })
+	case colIngestedAt:
+		appendInts[*array.TimestampBuilder](b, n, func(int) arrow.Timestamp { return arrow.Timestamp(r.at) })
+	case colUnavailable:
+		appendMarked(b, r.refs(lo, hi, r.marked), change.Unavailable)
+	case colUnfit:
+		appendMarked(b, r.refs(lo, hi, r.marked), change.Unfit)
+	case colBeforeComplete:
+		bb := b.(*array.BooleanBuilder)
+		for i := lo; i < hi; i++ {
+			ref := r.ref(colBefore, i)
+			if ref.IsZero() {
+				bb.AppendNull()
+				continue
+			}
+			bb.Append(isComplete(ref))
+		}
+	case colSchemaVersion:
+		appendInts[*array.Int32Builder](b, n, func(int) int32 { return r.version })
+	default:
+		return false
+	}
+	return true
+}
+
+// isComplete reports whether an image has every column, not just the key.
+func isComplete(r change.Ref) bool {
+	for col := range r.Rows.Schema().Columns {
+		if r.Rows.Mark(r.Row, col) == change.Absent {
+			return false
+		}
+	}
+	return true
+}
+
+func (r *eventRows) appendStruct(name string, b *array.StructBuilder, refs []change.Ref) {
+	valid := make([]bool, len(refs))
+	for i, ref := range refs {
+		valid[i] = !ref.IsZero()
+	}
+	b.AppendValues(valid)
+	fields := b.Type().(*arrow.StructType).Fields()
+	have := map[string]int{}
+	for _, col := range structColumns(name, r.schema) {
+		have[r.schema.Columns[col].Name] = col
+	}
+	for i, f := range fields {
+		col, ok := have[f.Name]
+		if !ok {
+			b.FieldBuilder(i).AppendNulls(len(refs))
+			continue
+		}
+		columnar.Append(b.FieldBuilder(i), r.schema.Columns[col].Type, refs, col)
+	}
+}
+
+func (r *eventRows) repeats(path []string) bool {
+	switch path[0] {
+	case colBefore, colAfter, colKey, colOtherKey:
+		if len(path) != 2 {
+			return false
+		}
+		col := r.schema.Index(path[1])
+		if col < 0 {
+			return false
+		}
+		step := max(1, len(r.changes)/200)
+		var refs []change.Ref
+		for i := 0; i < len(r.changes); i += step {
+			refs = append(refs, r.ref(path[0], i))
+		}
+		return repeating(refs, col)
+	}
+	return true
+}

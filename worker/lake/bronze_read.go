@@ -1,0 +1,401 @@
+package lake
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"iter"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+
+	"github.com/lakeweir/lakeweir/catalog"
+	"github.com/lakeweir/lakeweir/worker/change"
+	"github.com/lakeweir/lakeweir/worker/columnar"
+)
+
+// Read yields the changes after one position up to and including another, in order.
+// Files that lie outside are not opened. Files are read one by one, in the order in
+// which they were appended; only where another writer has rewritten them, so that
+// their positions overlap or are out of order, are they read together and sorted.
+func (b *bronze) Read(ctx context.Context, after, through catalog.Position, maxRows int) iter.Seq2[*change.Batch, error] {
+	return func(yield func(*change.Batch, error) bool) {
+		lg, err := b.ready(ctx)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		r := &eventReader{layer: b.layer, after: after, through: through, max: max(1, maxRows), yield: yield}
+		if err := r.run(ctx, lg); err != nil && !errors.Is(err, errEnough) {
+			yield(nil, b.lake.unavailable(err, "the changes in "+b.name+" cannot be read"))
+		}
+	}
+}
+
+// errEnough ends a read early: the caller wants no more.
+var errEnough = errors.New("enough")
+
+type eventReader struct {
+	layer          *layer
+	after, through catalog.Position
+	max            int
+	yield          func(*change.Batch, error) bool
+	epoch          catalog.Epoch
+
+	own   own
+	batch *change.Batch
+}
+
+// span is a file with the positions that its changes lie between, generation and
+// commit only.
+type span struct {
+	file   *dataFile
+	lo, hi catalog.Position
+	known  bool
+}
+
+func (r *eventReader) run(ctx context.Context, lg *ledger) error {
+	state, err := stateOf(r.layer.tbl.Metadata(), r.layer.name)
+	if err != nil {
+		return err
+	}
+	r.epoch = state.Cursor.Epoch
+	r.own = r.layer.own(colOp, colBefore, colAfter, colOtherKey, colLSN, colTxID, colCommitLSN, colOrdinal, colGeneration, colSourceTS, colUnavailable, colUnfit, colBeforeComplete)
+	for _, group := range r.plan(lg) {
+		var err error
+		if len(group) == 1 && strings.HasPrefix(path.Base(group[0].path), filePrefix) {
+			err = r.stream(ctx, group[0])
+		} else {
+			err = r.sorted(ctx, group)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return r.flush()
+}
+
+// plan returns the files to read, in order, those that overlap together.
+func (r *eventReader) plan(lg *ledger) [][]*dataFile {
+	gen, commit := r.layer.field(colGeneration), r.layer.field(colCommitLSN)
+	var spans []span
+	for _, f := range lg.inOrder() {
+		s := span{file: f}
+		loGen, ok1 := readInt(f.lower[gen])
+		hiGen, ok2 := readInt(f.upper[gen])
+		lo, ok3 := readInt(f.lower[commit])
+		hi, ok4 := readInt(f.upper[commit])
+		if s.known = ok1 && ok2 && ok3 && ok4; s.known {
+			// Over several generations the commit's bounds say nothing about either.
+			if loGen != hiGen {
+				lo, hi = 0, -1 // -1 is the greatest LSN
+			}
+			s.lo, s.hi = stampPosition(loGen, lo, 0), stampPosition(hiGen, hi, 0)
+			s.hi.Ordinal = ^uint64(0)
+			if s.hi.Compare(r.after) <= 0 || s.lo.Compare(r.through) > 0 {
+				continue
+			}
+		}
+		spans = append(spans, s)
+	}
+	if slices.ContainsFunc(spans, func(s span) bool { return !s.known }) {
+		all := make([]*dataFile, len(spans))
+		for i, s := range spans {
+			all[i] = s.file
+		}
+		return [][]*dataFile{all}
+	}
+	slices.SortStableFunc(spans, func(a, b span) int { return a.lo.Compare(b.lo) })
+	var out [][]*dataFile
+	var end catalog.Position
+	for _, s := range spans {
+		// A transaction may be split over files that follow each other: they touch in
+		// its commit, and do not overlap.
+		touches := s.lo.Generation == end.Generation && s.lo.Commit == end.Commit
+		if len(out) == 0 || s.lo.Compare(end) > 0 || touches && s.file.seq > out[len(out)-1][len(out[len(out)-1])-1].seq {
+			out = append(out, []*dataFile{s.file})
+		} else {
+			out[len(out)-1] = append(out[len(out)-1], s.file)
+		}
+		if s.hi.Compare(end) > 0 {
+			end = s.hi
+		}
+	}
+	return out
+}
+
+// readInt reads an int or long bound.
+func readInt(b []byte) (int64, bool) {
+	switch len(b) {
+	case 4:
+		return int64(int32(binary.LittleEndian.Uint32(b))), true
+	case 8:
+		return int64(binary.LittleEndian.Uint64(b)), true
+	}
+	return 0, false
+}
+
+// stream yields the changes of a file that is in order.
+func (r *eventReader) stream(ctx context.Context, file *dataFile) error {
+	var last catalog.Position
+	return r.each(ctx, file, func() *change.Batch { return r.current() }, func() error {
+		n := len(r.batch.Changes)
+		if p := r.batch.Changes[n-1].Position; p.Compare(last) < 0 {
+			return fmt.Errorf("%s is out of order at %s", file.path, p)
+		} else {
+			last = p
+		}
+		return r.cut()
+	})
+}
+
+// sorted yields the changes of files that overlap.
+func (r *eventReader) sorted(ctx context.Context, files []*dataFile) error {
+	all := r.empty()
+	for _, f := range files {
+		if err := r.each(ctx, f, func() *change.Batch { return all }, func() error { return nil }); err != nil {
+			return err
+		}
+	}
+	slices.SortStableFunc(all.Changes, func(a, b change.Change) int { return a.Position.Compare(b.Position) })
+	for i := range all.Changes {
+		c := all.Changes[i]
+		out := r.current()
+		for _, row := range []*int{&c.Before, &c.After, &c.Other} {
+			if *row >= 0 {
+				*row = out.Rows.CopyRow(all.Rows, *row)
+			}
+		}
+		out.Changes = append(out.Changes, c)
+		if err := r.cut(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *eventReader) empty() *change.Batch {
+	return &change.Batch{Table: r.layer.source, Rows: change.NewRows(r.layer.schema), Epoch: r.epoch}
+}
+
+// current returns the batch that is being filled.
+func (r *eventReader) current() *change.Batch {
+	if r.batch == nil {
+		r.batch = r.empty()
+	}
+	return r.batch
+}
+
+// cut hands a full batch over, but never between the halves of a key move. It is
+// called after each change, so it holds one more than it hands over: only the next
+// change tells whether the transaction went on.
+func (r *eventReader) cut() error {
+	n := len(r.batch.Changes)
+	if n <= r.max || r.batch.Changes[n-2].MovedAway() {
+		return nil
+	}
+	full := r.batch
+	next := full.Changes[n-1]
+	full.Changes = full.Changes[:n-1]
+	r.batch = nil
+	rest := r.current()
+	for _, row := range []*int{&next.Before, &next.After, &next.Other} {
+		if *row >= 0 {
+			*row = rest.Rows.CopyRow(full.Rows, *row)
+		}
+	}
+	rest.Changes = append(rest.Changes, next)
+	p := full.Changes[n-2].Position
+	full.Whole = p.Generation != next.Position.Generation || p.Commit != next.Position.Commit
+	return r.hand(full)
+}
+
+func (r *eventReader) flush() error {
+	if r.batch == nil || len(r.batch.Changes) == 0 {
+		return nil
+	}
+	b := r.batch
+	r.batch = nil
+	return r.hand(b)
+}
+
+func (r *eventReader) hand(b *change.Batch) error {
+	if !r.yield(b, nil) {
+		return errEnough
+	}
+	return nil
+}
+
+// each appends the wanted changes of a file to the batch that into returns, and
+// calls added after each.
+func (r *eventReader) each(ctx context.Context, file *dataFile, into func() *change.Batch, added func() error) error {
+	fields := r.own.fields()
+	return r.layer.eachLiveOf(ctx, file, fields, func(_ *dataFile, rec record, sel []int) error {
+		d, err := r.decoder(rec)
+		if err != nil {
+			return err
+		}
+		for _, i := range sel {
+			p := d.position(i)
+			if p.Compare(r.after) <= 0 || p.Compare(r.through) > 0 {
+				continue
+			}
+			b := into()
+			c, err := d.change(b.Rows, i)
+			if err != nil {
+				return err
+			}
+			b.Changes = append(b.Changes, c)
+			if err := added(); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// decoder reads changes out of one record.
+type decoder struct {
+	layer                                   *layer
+	op                                      *array.String
+	before, after, other                    structImages
+	unavailable, unfit                      arrow.Array
+	lsn, tx, commit, ordinal, gen, ts, full func(int) int64
+}
+
+// structImages is one struct column.
+type structImages struct {
+	arr    *array.Struct
+	fields []int // the struct's field for each column of the schema, or -1
+}
+
+func (r *eventReader) decoder(rec record) (*decoder, error) {
+	d := &decoder{layer: r.layer, unavailable: rec.columns[r.own.ids[colUnavailable]], unfit: rec.columns[r.own.ids[colUnfit]]}
+	var ok bool
+	if d.op, ok = rec.columns[r.own.ids[colOp]].(*array.String); !ok {
+		return nil, fmt.Errorf("column %s is not text", colOp)
+	}
+	var errs []error
+	ints := func(name string, t catalog.Type) func(int) int64 {
+		f, err := r.own.ints(rec, name, t)
+		errs = append(errs, err)
+		return f
+	}
+	d.lsn, d.tx, d.commit, d.ordinal = ints(colLSN, typeLong), ints(colTxID, typeLong), ints(colCommitLSN, typeLong), ints(colOrdinal, typeLong)
+	d.gen, d.ts, d.full = ints(colGeneration, typeInt), ints(colSourceTS, typeInstant), ints(colBeforeComplete, typeBool)
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	d.before = r.structOf(rec, colBefore)
+	d.after = r.structOf(rec, colAfter)
+	d.other = r.structOf(rec, colOtherKey)
+	return d, nil
+}
+
+func (r *eventReader) structOf(rec record, name string) structImages {
+	arr, ok := rec.columns[r.own.ids[name]].(*array.Struct)
+	if !ok {
+		return structImages{}
+	}
+	byName := map[string]int{}
+	for i, f := range arr.DataType().(*arrow.StructType).Fields() {
+		byName[f.Name] = i
+	}
+	s := structImages{arr: arr, fields: make([]int, len(r.layer.schema.Columns))}
+	for i, c := range r.layer.schema.Columns {
+		s.fields[i] = -1
+		if n, ok := byName[c.Name]; ok {
+			s.fields[i] = n
+		}
+	}
+	return s
+}
+
+// row adds the image at index i to rows, or returns -1 when there is none. missing
+// is the mark of columns that the struct does not have.
+func (s structImages) row(rows *change.Rows, i int, missing change.Mark) (int, error) {
+	if s.arr == nil || s.arr.IsNull(i) {
+		return -1, nil
+	}
+	row := rows.Add()
+	sel := []int{i}
+	for col, f := range s.fields {
+		if f < 0 {
+			rows.SetMark(row, col, missing)
+			continue
+		}
+		if err := columnar.Fill(rows, row, col, s.arr.Field(f), sel); err != nil {
+			return -1, err
+		}
+	}
+	return row, nil
+}
+
+func (d *decoder) position(i int) catalog.Position {
+	return stampPosition(d.gen(i), d.commit(i), d.ordinal(i))
+}
+
+func (d *decoder) change(rows *change.Rows, i int) (change.Change, error) {
+	c := change.Change{
+		Before: -1, After: -1, Other: -1,
+		Position: d.position(i), LSN: catalog.LSN(d.lsn(i)), TxID: uint64(d.tx(i)), CommitTime: d.ts(i),
+	}
+	if s := d.op.Value(i); len(s) == 1 {
+		c.Op = change.Op(s[0])
+	}
+	var err error
+	if c.Before, err = d.before.row(rows, i, change.Null); err != nil {
+		return c, err
+	}
+	if c.After, err = d.after.row(rows, i, change.Null); err != nil {
+		return c, err
+	}
+	if c.Other, err = d.other.row(rows, i, change.Absent); err != nil {
+		return c, err
+	}
+	if c.Before >= 0 && d.full(i) == 0 {
+		for col := range d.layer.schema.Columns {
+			if !d.layer.schema.IsKey(col) {
+				rows.SetMark(c.Before, col, change.Absent)
+			}
+		}
+	}
+	image := c.After
+	if image < 0 {
+		image = c.Before
+	}
+	if image >= 0 {
+		d.mark(rows, image, d.unavailable, i, change.Unavailable)
+		d.mark(rows, image, d.unfit, i, change.Unfit)
+	}
+	if len(d.layer.schema.Key) == 0 || c.Op == change.Truncate {
+		return c, nil
+	}
+	if image < 0 {
+		return c, fmt.Errorf("the change at %s has no image", c.Position)
+	}
+	if c.Key, err = rows.AppendKey(nil, image); err != nil {
+		return c, fmt.Errorf("key of the change at %s: %w", c.Position, err)
+	}
+	if c.Other >= 0 {
+		if c.OtherKey, err = rows.AppendKey(nil, c.Other); err != nil {
+			return c, fmt.Errorf("other key of the change at %s: %w", c.Position, err)
+		}
+	}
+	return c, nil
+}
+
+func (d *decoder) mark(rows *change.Rows, row int, names arrow.Array, i int, m change.Mark) {
+	if names == nil {
+		return
+	}
+	for _, n := range appendNames(nil, names, i) {
+		if col := d.layer.schema.Index(n); col >= 0 {
+			rows.SetMark(row, col, m)
+		}
+	}
+}

@@ -1,0 +1,229 @@
+package lake
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+
+	"github.com/lakeweir/lakeweir/worker/change"
+	"github.com/lakeweir/lakeweir/worker/fold"
+	"github.com/lakeweir/lakeweir/worker/keyindex"
+	"github.com/lakeweir/lakeweir/worker/pipeline"
+)
+
+// current is the SCD1 layer: one row per key.
+type current struct{ keyed }
+
+var _ pipeline.Current = (*current)(nil)
+
+// Find returns the layer's rows of the touched keys. Without an image, a row's stamp
+// has its position alone.
+func (c *current) Find(ctx context.Context, touched fold.Touched) ([]fold.CurrentFound, error) {
+	lg, err := c.index(ctx)
+	if err != nil {
+		return nil, err
+	}
+	clear(c.found)
+	if touched.All {
+		return c.findAll(ctx, lg, touched.ImageAll)
+	}
+	var out []fold.CurrentFound
+	byFile := map[int32][]wanted{}
+	for i, key := range touched.Keys {
+		e, ok := lg.index.Find(key)
+		if !ok {
+			continue
+		}
+		c.place(e.Place, key)
+		out = append(out, fold.CurrentFound{Key: key, Place: e.Place, Row: fold.CurrentRow{
+			Stamp: fold.Stamp{Position: e.Position}, Deleted: e.Deleted, FromSnapshot: e.FromSnapshot,
+		}})
+		if touched.Image[i] {
+			byFile[e.Place.File] = append(byFile[e.Place.File], wanted{e.Place.Row, len(out) - 1})
+		}
+	}
+	rows := change.NewRows(c.schema)
+	for number, want := range byFile {
+		if f := c.lake.images.get(c.layer, number); f != nil {
+			for _, w := range want {
+				out[w.at].Row = f.current[w.row]
+			}
+			continue
+		}
+		if err := c.readImages(ctx, lg.files[number], rows, want, out); err != nil {
+			return nil, c.lake.unavailable(err, "the rows of "+c.name+" cannot be read")
+		}
+	}
+	return out, nil
+}
+
+func (c *current) readImages(ctx context.Context, file *dataFile, rows *change.Rows, want []wanted, out []fold.CurrentFound) error {
+	if file == nil {
+		return fmt.Errorf("the key index of %s names a file that it does not have", c.name)
+	}
+	fields, o := c.sourceFields(), c.columns()
+	return c.readPlaces(ctx, file, append(o.fields(), fields...), want, func(rec record, want []wanted, sel []int) error {
+		return c.each(rows, rec, fields, o, sel, func(k int, row fold.CurrentRow) { out[want[k].at].Row = row })
+	})
+}
+
+func (c *current) columns() own {
+	return c.own(colLSN, colUpdatedAt, colIsDeleted, colFromSnapshot, colGeneration, colCommitLSN, colOrdinal, colUnavailable)
+}
+
+// each reads rows of a record; f gets them in the order of sel.
+func (c *current) each(rows *change.Rows, rec record, fields []int, o own, sel []int, f func(k int, row fold.CurrentRow)) error {
+	first, err := c.fillImages(rows, rec, fields, rec.columns[o.ids[colUnavailable]], sel)
+	if err != nil {
+		return err
+	}
+	stamp, err := o.stamps(rec, colUpdatedAt)
+	if err != nil {
+		return err
+	}
+	deleted, err := o.ints(rec, colIsDeleted, typeBool)
+	if err != nil {
+		return err
+	}
+	snapshot, err := o.ints(rec, colFromSnapshot, typeBool)
+	if err != nil {
+		return err
+	}
+	for k, i := range sel {
+		f(k, fold.CurrentRow{Image: change.Ref{Rows: rows, Row: first + k}, Stamp: stamp(i), Deleted: deleted(i) != 0, FromSnapshot: snapshot(i) != 0})
+	}
+	return nil
+}
+
+// findAll returns every live row.
+func (c *current) findAll(ctx context.Context, lg *ledger, images bool) ([]fold.CurrentFound, error) {
+	var out []fold.CurrentFound
+	keys, o := c.keyReader(), c.columns()
+	fields := keys.fields
+	if images {
+		fields = c.sourceFields()
+	}
+	rows := change.NewRows(c.schema)
+	err := c.eachLive(ctx, lg, append(o.fields(), fields...), func(file *dataFile, rec record, sel []int) error {
+		at := len(out)
+		err := keys.each(rec, sel, func(i int, key []byte) error {
+			p := change.Place{File: file.number, Row: rec.first + int64(i)}
+			k := append([]byte(nil), key...)
+			c.place(p, k)
+			e, _ := lg.index.Find(k)
+			out = append(out, fold.CurrentFound{Key: k, Place: p, Row: fold.CurrentRow{Stamp: fold.Stamp{Position: e.Position}, Deleted: e.Deleted, FromSnapshot: e.FromSnapshot}})
+			return nil
+		})
+		if err != nil || !images {
+			return err
+		}
+		return c.each(rows, rec, fields, o, sel, func(k int, row fold.CurrentRow) { out[at+k].Row = row })
+	})
+	return out, err
+}
+
+func (c *current) index(ctx context.Context) (*ledger, error) {
+	o := c.own(colIsDeleted, colFromSnapshot, colGeneration, colCommitLSN, colOrdinal)
+	return c.indexed(ctx, o.fields(), func(index keyindex.Index, keys keyReader, file *dataFile, rec record, sel []int) error {
+		stamp, err := o.stamps(rec, colUpdatedAt)
+		if err != nil {
+			return err
+		}
+		deleted, err := o.ints(rec, colIsDeleted, typeBool)
+		if err != nil {
+			return err
+		}
+		snapshot, err := o.ints(rec, colFromSnapshot, typeBool)
+		if err != nil {
+			return err
+		}
+		return keys.each(rec, sel, func(i int, key []byte) error {
+			index.Put(key, keyindex.Entry{
+				Place: change.Place{File: file.number, Row: rec.first + int64(i)}, Position: stamp(i).Position,
+				Deleted: deleted(i) != 0, FromSnapshot: snapshot(i) != 0,
+			})
+			return nil
+		})
+	})
+}
+
+// Write applies the result and the state in one commit.
+func (c *current) Write(ctx context.Context, result fold.CurrentResult, to pipeline.LayerState) (pipeline.Commit, error) {
+	if len(result.Remove) > 0 || len(result.Write) > 0 {
+		if _, err := c.index(ctx); err != nil {
+			return pipeline.Commit{}, err
+		}
+	}
+	src := &currentRows{images: images{schema: c.schema, refs: make([]change.Ref, len(result.Write))}, rows: result.Write}
+	for i := range result.Write {
+		src.refs[i] = result.Write[i].Image
+	}
+	return c.write(ctx, src, result.Remove, to, func(lg *ledger, files []*dataFile, counts []int) error {
+		at := 0
+		var key []byte
+		for n, f := range files {
+			rows := result.Write[at : at+counts[n]]
+			at += counts[n]
+			for i := range rows {
+				var err error
+				if key, err = rows[i].Image.Rows.AppendKey(key[:0], rows[i].Image.Row); err != nil {
+					return err
+				}
+				lg.index.Put(key, keyindex.Entry{
+					Place: change.Place{File: f.number, Row: int64(i)}, Position: rows[i].Stamp.Position,
+					Deleted: rows[i].Deleted, FromSnapshot: rows[i].FromSnapshot,
+				})
+			}
+			c.keep(f, rows, src.size()*counts[n]/max(1, len(result.Write)))
+		}
+		return nil
+	})
+}
+
+// keep puts a file's rows into the cache.
+func (c *current) keep(f *dataFile, rows []fold.CurrentRow, size int) {
+	total := int64(size + 96*len(rows))
+	if !c.lake.images.fits(total) {
+		return
+	}
+	kept := &cachedFile{key: cacheKey{c.layer, f.number}, rows: change.NewRows(c.schema), current: make([]fold.CurrentRow, len(rows))}
+	for i, r := range rows {
+		r.Image = copyImage(kept.rows, r.Image)
+		kept.current[i] = r
+	}
+	kept.size = int64(kept.rows.Size() + 96*len(rows))
+	c.lake.images.put(kept)
+}
+
+// currentRows are rows of current as columns.
+type currentRows struct {
+	images
+	rows []fold.CurrentRow
+}
+
+func (r *currentRows) len() int { return len(r.rows) }
+
+func (r *currentRows) appendColumn(name string, b array.Builder, lo, hi int) bool {
+	rows, n := r.rows[lo:hi], hi-lo
+	switch name {
+	case colLSN:
+		appendInts[*array.Int64Builder](b, n, func(i int) int64 { return int64(rows[i].Stamp.LSN) })
+	case colUpdatedAt, colSourceTS:
+		appendInts[*array.TimestampBuilder](b, n, func(i int) arrow.Timestamp { return arrow.Timestamp(rows[i].Stamp.CommitTime) })
+	case colIsDeleted:
+		appendBools(b, n, func(i int) bool { return rows[i].Deleted })
+	case colFromSnapshot:
+		appendBools(b, n, func(i int) bool { return rows[i].FromSnapshot })
+	case colGeneration:
+		appendInts[*array.Int32Builder](b, n, func(i int) int32 { return int32(rows[i].Stamp.Position.Generation) })
+	case colCommitLSN:
+		appendInts[*array.Int64Builder](b, n, func(i int) int64 { return int64(rows[i].Stamp.Position.Commit) })
+	case colOrdinal:
+		appendInts[*array.Int64Builder](b, n, func(i int) int64 { return int64(rows[i].Stamp.Position.Ordinal) })
+	default:
+		return r.images.appendColumn(name, b, lo, hi)
+	}
+	return true
+}

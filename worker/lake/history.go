@@ -1,0 +1,285 @@
+package lake
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+
+	"github.com/lakeweir/lakeweir/worker/change"
+	"github.com/lakeweir/lakeweir/worker/fold"
+	"github.com/lakeweir/lakeweir/worker/keyindex"
+	"github.com/lakeweir/lakeweir/worker/pipeline"
+)
+
+// history is the SCD2 layer: one row per version of a key. Its index holds the open
+// versions.
+type history struct{ keyed }
+
+var _ pipeline.History = (*history)(nil)
+
+// Find returns the open versions of the touched keys and every version of the keys
+// of whole, with images. Closed versions are found by reading the whole layer.
+func (h *history) Find(ctx context.Context, touched fold.Touched, whole [][]byte) ([]fold.VersionFound, error) {
+	lg, err := h.index(ctx)
+	if err != nil {
+		return nil, err
+	}
+	clear(h.found)
+	var out []fold.VersionFound
+	if touched.All || len(whole) > 0 {
+		out, err = h.scan(ctx, lg, touched.All, whole)
+	}
+	if err != nil || touched.All {
+		return out, err
+	}
+	byFile := map[int32][]wanted{}
+	for _, key := range touched.Keys {
+		e, ok := lg.index.Find(key)
+		if !ok {
+			continue
+		}
+		if _, have := h.found[e.Place]; have {
+			continue // among those of whole
+		}
+		h.place(e.Place, key)
+		out = append(out, fold.VersionFound{Key: key, Place: e.Place})
+		byFile[e.Place.File] = append(byFile[e.Place.File], wanted{e.Place.Row, len(out) - 1})
+	}
+	rows := change.NewRows(h.schema)
+	for number, want := range byFile {
+		if f := h.lake.images.get(h.layer, number); f != nil {
+			for _, w := range want {
+				out[w.at].Row = cloneVersion(rows, f.versions[w.row])
+			}
+			continue
+		}
+		if err := h.readImages(ctx, lg.files[number], rows, want, out); err != nil {
+			return nil, h.lake.unavailable(err, "the rows of "+h.name+" cannot be read")
+		}
+	}
+	return out, nil
+}
+
+// cloneVersion copies a version out of the cache: fold fills unavailable cells of
+// what it is given.
+func cloneVersion(rows *change.Rows, v fold.Version) fold.Version {
+	v.Image = change.Ref{Rows: rows, Row: rows.CopyRow(v.Image.Rows, v.Image.Row)}
+	return v
+}
+
+func (h *history) readImages(ctx context.Context, file *dataFile, rows *change.Rows, want []wanted, out []fold.VersionFound) error {
+	if file == nil {
+		return fmt.Errorf("the key index of %s names a file that it does not have", h.name)
+	}
+	fields, o := h.sourceFields(), h.columns()
+	return h.readPlaces(ctx, file, append(o.fields(), fields...), want, func(rec record, want []wanted, sel []int) error {
+		return h.each(rows, rec, fields, o, sel, func(k int, v fold.Version) { out[want[k].at].Row = v })
+	})
+}
+
+func (h *history) columns() own {
+	return h.own(colValidFrom, colValidTo, colIsCurrent, colLSN, colHistoryOp, colGeneration, colCommitLSN, colOrdinal, colSourceTS, colUnavailable)
+}
+
+// each reads rows of a record; f gets them in the order of sel.
+func (h *history) each(rows *change.Rows, rec record, fields []int, o own, sel []int, f func(k int, v fold.Version)) error {
+	first, err := h.fillImages(rows, rec, fields, rec.columns[o.ids[colUnavailable]], sel)
+	if err != nil {
+		return err
+	}
+	stamp, err := o.stamps(rec, colSourceTS)
+	if err != nil {
+		return err
+	}
+	from, err := o.ints(rec, colValidFrom, typeInstant)
+	if err != nil {
+		return err
+	}
+	to, err := o.ints(rec, colValidTo, typeInstant)
+	if err != nil {
+		return err
+	}
+	op, ok := rec.columns[o.ids[colHistoryOp]].(*array.String)
+	if !ok {
+		return fmt.Errorf("column %s is not text", colHistoryOp)
+	}
+	for k, i := range sel {
+		v := fold.Version{Image: change.Ref{Rows: rows, Row: first + k}, Stamp: stamp(i), From: from(i), To: to(i)}
+		if s := op.Value(i); len(s) == 1 {
+			v.Op = change.Op(s[0])
+		}
+		f(k, v)
+	}
+	return nil
+}
+
+// scan reads the layer for every open version, when all is set, and every version
+// of the keys of whole.
+func (h *history) scan(ctx context.Context, lg *ledger, all bool, whole [][]byte) ([]fold.VersionFound, error) {
+	asked := make(map[string]bool, len(whole))
+	for _, k := range whole {
+		asked[string(k)] = true
+	}
+	var out []fold.VersionFound
+	rows := change.NewRows(h.schema)
+	keys, fields, o, isCurrent := h.keyReader(), h.sourceFields(), h.columns(), h.own(colIsCurrent)
+	for _, file := range lg.inOrder() {
+		// First the keys alone: most files have none of them.
+		var want []wanted
+		at := len(out)
+		err := h.eachLiveOf(ctx, file, append(isCurrent.fields(), keys.fields...), func(_ *dataFile, rec record, sel []int) error {
+			open, err := isCurrent.ints(rec, colIsCurrent, typeBool)
+			if err != nil {
+				return err
+			}
+			return keys.each(rec, sel, func(i int, key []byte) error {
+				if !asked[string(key)] && (!all || open(i) == 0) {
+					return nil
+				}
+				p, k := change.Place{File: file.number, Row: rec.first + int64(i)}, slices.Clone(key)
+				if open(i) != 0 {
+					h.place(p, k)
+				}
+				want = append(want, wanted{p.Row, len(out)})
+				out = append(out, fold.VersionFound{Key: k, Place: p})
+				return nil
+			})
+		})
+		if err != nil {
+			return nil, err
+		}
+		if len(out) == at {
+			continue
+		}
+		err = h.readPlaces(ctx, file, append(o.fields(), fields...), want, func(rec record, want []wanted, sel []int) error {
+			return h.each(rows, rec, fields, o, sel, func(k int, v fold.Version) { out[want[k].at].Row = v })
+		})
+		if err != nil {
+			return nil, h.lake.unavailable(err, "the rows of "+h.name+" cannot be read")
+		}
+	}
+	return out, nil
+}
+
+func (h *history) index(ctx context.Context) (*ledger, error) {
+	o := h.own(colIsCurrent)
+	return h.indexed(ctx, o.fields(), func(index keyindex.Index, keys keyReader, file *dataFile, rec record, sel []int) error {
+		open, err := o.ints(rec, colIsCurrent, typeBool)
+		if err != nil {
+			return err
+		}
+		return keys.each(rec, sel, func(i int, key []byte) error {
+			if open(i) != 0 {
+				index.Put(key, keyindex.Entry{Place: change.Place{File: file.number, Row: rec.first + int64(i)}})
+			}
+			return nil
+		})
+	})
+}
+
+// Write applies the result and the state in one commit.
+func (h *history) Write(ctx context.Context, result fold.HistoryResult, to pipeline.LayerState) (pipeline.Commit, error) {
+	if len(result.Remove) > 0 || len(result.Write) > 0 {
+		if _, err := h.index(ctx); err != nil {
+			return pipeline.Commit{}, err
+		}
+	}
+	src := &historyRows{images: images{schema: h.schema, refs: make([]change.Ref, len(result.Write))}, rows: result.Write}
+	for i := range result.Write {
+		src.refs[i] = result.Write[i].Image
+	}
+	return h.write(ctx, src, result.Remove, to, func(lg *ledger, files []*dataFile, counts []int) error {
+		at := 0
+		var key []byte
+		for n, f := range files {
+			rows := result.Write[at : at+counts[n]]
+			at += counts[n]
+			for i := range rows {
+				if rows[i].To != fold.Open {
+					continue
+				}
+				var err error
+				if key, err = rows[i].Image.Rows.AppendKey(key[:0], rows[i].Image.Row); err != nil {
+					return err
+				}
+				lg.index.Put(key, keyindex.Entry{Place: change.Place{File: f.number, Row: int64(i)}, Position: rows[i].Stamp.Position})
+			}
+			h.keep(f, rows, src.size()*counts[n]/max(1, len(result.Write)))
+		}
+		return nil
+	})
+}
+
+// keep puts a file's rows into the cache.
+func (h *history) keep(f *dataFile, rows []fold.Version, size int) {
+	if !h.lake.images.fits(int64(size + 96*len(rows))) {
+		return
+	}
+	kept := &cachedFile{key: cacheKey{h.layer, f.number}, rows: change.NewRows(h.schema), versions: make([]fold.Version, len(rows))}
+	for i, v := range rows {
+		if v.To == fold.Open { // closed ones are seldom asked for, and never by place
+			v.Image = copyImage(kept.rows, v.Image)
+		} else {
+			v.Image = change.Ref{}
+		}
+		kept.versions[i] = v
+	}
+	kept.size = int64(kept.rows.Size() + 96*len(rows))
+	h.lake.images.put(kept)
+}
+
+// historyRows are rows of history as columns.
+type historyRows struct {
+	images
+	rows []fold.Version
+}
+
+func (r *historyRows) len() int { return len(r.rows) }
+
+func (r *historyRows) appendColumn(name string, b array.Builder, lo, hi int) bool {
+	rows, n := r.rows[lo:hi], hi-lo
+	switch name {
+	case colValidFrom:
+		appendInts[*array.TimestampBuilder](b, n, func(i int) arrow.Timestamp { return arrow.Timestamp(rows[i].From) })
+	case colValidTo:
+		appendInts[*array.TimestampBuilder](b, n, func(i int) arrow.Timestamp { return arrow.Timestamp(rows[i].To) })
+	case colIsCurrent:
+		appendBools(b, n, func(i int) bool { return rows[i].To == fold.Open })
+	case colHistoryOp:
+		appendOps(b, n, func(i int) change.Op { return rows[i].Op })
+	case colLSN:
+		appendInts[*array.Int64Builder](b, n, func(i int) int64 { return int64(rows[i].Stamp.LSN) })
+	case colSourceTS:
+		appendInts[*array.TimestampBuilder](b, n, func(i int) arrow.Timestamp { return arrow.Timestamp(rows[i].Stamp.CommitTime) })
+	case colGeneration:
+		appendInts[*array.Int32Builder](b, n, func(i int) int32 { return int32(rows[i].Stamp.Position.Generation) })
+	case colCommitLSN:
+		appendInts[*array.Int64Builder](b, n, func(i int) int64 { return int64(rows[i].Stamp.Position.Commit) })
+	case colOrdinal:
+		appendInts[*array.Int64Builder](b, n, func(i int) int64 { return int64(rows[i].Stamp.Position.Ordinal) })
+	default:
+		return r.images.appendColumn(name, b, lo, hi)
+	}
+	return true
+}
+
+func (r *historyRows) repeats(path []string) bool {
+	return path[0] == colHistoryOp || r.images.repeats(path)
+}
+
+var opTexts = func() (t [256][]byte) {
+	for i := range t {
+		t[i] = []byte{byte(i)}
+	}
+	return t
+}()
+
+func appendOps(b array.Builder, n int, get func(i int) change.Op) {
+	sb := b.(*array.StringBuilder)
+	for i := range n {
+		sb.BinaryBuilder.Append(opTexts[get(i)])
+	}
+}

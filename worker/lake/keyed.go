@@ -1,0 +1,110 @@
+package lake
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/lakeweir/lakeweir/worker/change"
+	"github.com/lakeweir/lakeweir/worker/keyindex"
+	"github.com/lakeweir/lakeweir/worker/pipeline"
+)
+
+// keyed is what current and history share: rows found by key and replaced.
+type keyed struct {
+	*layer
+	// found are the keys, by place, of the rows in the index that the last Find
+	// returned: a result names rows by place alone.
+	found map[change.Place][]byte
+}
+
+// write lands rows and removals with a state. landed is called when they are there,
+// with the numbers of the new files, to bring the index up to date.
+func (k *keyed) write(ctx context.Context, src rowSource, remove []change.Place, to pipeline.LayerState, put func(lg *ledger, files []*dataFile, rows []int) error) (pipeline.Commit, error) {
+	start := time.Now()
+	c := pipeline.Commit{Rows: src.len(), Removed: len(remove)}
+	lg, err := k.ready(ctx)
+	if err != nil {
+		return c, err
+	}
+	gone, err := k.writeRemovals(lg, remove)
+	if err != nil {
+		return c, err
+	}
+	rows, err := k.writeRows(ctx, src, nil)
+	if err != nil {
+		k.remove(gone.paths())
+		return c, err
+	}
+	e := &edit{data: rows.files, deletes: gone.files, superseded: gone.superseded}
+	if e.summary, err = summaryOf(to, newBatchID(), k.schema.Version); err != nil {
+		return c, err
+	}
+	s, err := k.land(ctx, e, func() error { return pipeline.ErrStale })
+	if err != nil {
+		if errors.Is(err, pipeline.ErrStale) { // proved not to have landed
+			k.remove(append(rows.paths(), gone.paths()...))
+		}
+		return c, err
+	}
+	c.Bytes, c.Files, c.SnapshotID = rows.bytes+gone.bytes, len(rows.files)+len(gone.paths()), s.id
+	if k.ledger == lg { // else another writer committed since, and all is read anew
+		if err := k.follow(lg, s, &gone, &rows, remove, put); err != nil {
+			k.lake.logger.ErrorContext(ctx, "the key index is rebuilt", "table", k.name, "error", err)
+			k.forget()
+		}
+	}
+	c.Took = time.Since(start)
+	return c, nil
+}
+
+// follow brings the ledger and the index to the snapshot that has just landed.
+func (k *keyed) follow(lg *ledger, s *staged, gone *removal, rows *written, remove []change.Place, put func(*ledger, []*dataFile, []int) error) error {
+	gone.apply(k.layer, lg, s)
+	files := make([]*dataFile, len(rows.files))
+	for i, df := range rows.files {
+		files[i] = k.register(lg, df, s.seq)
+	}
+	if lg.index == nil {
+		return nil
+	}
+	for _, p := range remove {
+		// A row that was not found by key is none of the index: a closed version.
+		if key, ok := k.found[p]; ok {
+			lg.index.Remove(key)
+		}
+	}
+	clear(k.found)
+	return put(lg, files, rows.rows)
+}
+
+// indexed returns the ledger with its index, filling it from the table when it is
+// not known. each reads one record's live rows into the index.
+func (k *keyed) indexed(ctx context.Context, fields []int, each func(index keyindex.Index, keys keyReader, file *dataFile, rec record, sel []int) error) (*ledger, error) {
+	lg, err := k.ready(ctx)
+	if err != nil || lg.index != nil {
+		return lg, err
+	}
+	start := time.Now()
+	index, keys := keyindex.NewMemory(), k.keyReader()
+	err = k.eachLive(ctx, lg, append(fields, keys.fields...), func(file *dataFile, rec record, sel []int) error {
+		return each(index, keys, file, rec, sel)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("key index of %s: %w", k.name, err)
+	}
+	lg.index = index
+	if index.Len() > 0 {
+		k.lake.logger.InfoContext(ctx, "key index read from the table", "table", k.name, "keys", index.Len(), "files", len(lg.files), "took", time.Since(start))
+	}
+	return lg, nil
+}
+
+// place remembers the key of a row that is handed out.
+func (k *keyed) place(p change.Place, key []byte) {
+	if k.found == nil {
+		k.found = map[change.Place][]byte{}
+	}
+	k.found[p] = key
+}

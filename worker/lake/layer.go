@@ -1,0 +1,146 @@
+package lake
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/iceberg-go"
+	icecat "github.com/apache/iceberg-go/catalog"
+	icebergio "github.com/apache/iceberg-go/io"
+	"github.com/apache/iceberg-go/table"
+
+	"github.com/lakeweir/lakeweir/catalog"
+	"github.com/lakeweir/lakeweir/worker/pipeline"
+)
+
+// layer is what bronze, current and history share: the table as it was last loaded
+// or committed, and what is known of its files.
+type layer struct {
+	lake   *Lake
+	kind   catalog.Layer
+	source *catalog.Table
+	schema *catalog.Schema
+	ident  table.Identifier
+	name   string // for messages
+
+	tbl   *table.Table
+	fs    icebergio.WriteFileIO
+	arrow *arrow.Schema // of tbl's current schema, with field ids
+
+	// manifests are those of the head listed, when known.
+	manifests []iceberg.ManifestFile
+	listed    int64
+	// ledger belongs to the head, or is nil.
+	ledger *ledger
+	// numbers is how many file numbers were given out; none is used twice, so a
+	// place from before another writer's commit never means another row.
+	numbers int32
+}
+
+// head returns the id of the snapshot that main points at, or 0.
+func head(md table.Metadata) int64 {
+	if s := md.CurrentSnapshot(); s != nil {
+		return s.SnapshotID
+	}
+	return 0
+}
+
+// load reads the table from the catalog.
+func (l *layer) load(ctx context.Context) error {
+	t, err := l.lake.cat.LoadTable(ctx, l.ident)
+	if err != nil {
+		if errors.Is(err, icecat.ErrNoSuchTable) {
+			return catalog.Errorf(catalog.NotFound, catalog.CodeLakeNoTable, "start the table again to have it created and read anew", "the lake has no table %s any more", l.name)
+		}
+		return l.lake.unavailable(err, "the lake's table "+l.name+" cannot be read")
+	}
+	return l.use(ctx, t)
+}
+
+// use makes t what the layer works on; what belonged to another head is forgotten.
+func (l *layer) use(ctx context.Context, t *table.Table) error {
+	if l.tbl != nil && l.tbl.MetadataLocation() == t.MetadataLocation() {
+		return nil
+	}
+	if l.tbl != nil && l.tbl.Metadata().TableUUID() != t.Metadata().TableUUID() {
+		return catalog.Errorf(catalog.Conflict, catalog.CodeLakeConflict, "start the table again", "the lake's table %s was replaced by another of the same name", l.name)
+	}
+	if l.fs == nil {
+		fs, err := t.FS(ctx)
+		if err != nil {
+			return l.lake.unavailable(err, "the warehouse of "+l.name+" cannot be opened")
+		}
+		w, ok := fs.(icebergio.WriteFileIO)
+		if !ok {
+			return catalog.Errorf(catalog.Invalid, catalog.CodeLakeConfig, "use a file:// or s3:// warehouse", "the warehouse of %s cannot be written to", l.name)
+		}
+		l.fs = w
+	}
+	if l.tbl == nil || l.tbl.Schema().ID != t.Schema().ID {
+		s, err := table.SchemaToArrowSchema(t.Schema(), nil, true, false)
+		if err != nil {
+			return fmt.Errorf("arrow schema of %s: %w", l.name, err)
+		}
+		l.arrow = s
+	}
+	if l.tbl != nil && head(l.tbl.Metadata()) != head(t.Metadata()) {
+		l.forget()
+	}
+	l.tbl = t
+	return nil
+}
+
+// forget drops what is known of the files.
+func (l *layer) forget() {
+	l.ledger, l.manifests, l.listed = nil, nil, 0
+	l.lake.images.drop(l)
+}
+
+// State reads the layer's state from the catalog.
+func (l *layer) State(ctx context.Context) (pipeline.LayerState, error) {
+	if err := l.load(ctx); err != nil {
+		return pipeline.LayerState{}, err
+	}
+	return stateOf(l.tbl.Metadata(), l.name)
+}
+
+// headManifests returns the manifests of the head, reading its list once.
+func (l *layer) headManifests() ([]iceberg.ManifestFile, error) {
+	s := l.tbl.CurrentSnapshot()
+	if s == nil {
+		return nil, nil
+	}
+	if l.listed == s.SnapshotID {
+		return l.manifests, nil
+	}
+	m, err := s.Manifests(l.fs)
+	if err != nil {
+		return nil, l.lake.unavailable(err, "the files of "+l.name+" cannot be listed")
+	}
+	l.manifests, l.listed = m, s.SnapshotID
+	return m, nil
+}
+
+// field returns the id of a top-level column.
+func (l *layer) field(name string) int {
+	f, ok := topField(l.tbl.Schema(), name)
+	if !ok {
+		return 0
+	}
+	return f.ID
+}
+
+// topField finds a top-level column; a name with dots is one name here.
+func topField(s *iceberg.Schema, name string) (iceberg.NestedField, bool) {
+	for _, f := range s.Fields() {
+		if f.Name == name {
+			return f, true
+		}
+	}
+	return iceberg.NestedField{}, false
+}
+
+func dotted(ident []string) string { return strings.Join(ident, ".") }

@@ -1,0 +1,136 @@
+package lake
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"io"
+	"log/slog"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/apache/iceberg-go"
+	icecat "github.com/apache/iceberg-go/catalog"
+	"github.com/apache/iceberg-go/catalog/rest"
+	sqlcat "github.com/apache/iceberg-go/catalog/sql"
+	_ "github.com/apache/iceberg-go/io/gocloud/s3" // s3:// warehouses
+	_ "github.com/jackc/pgx/v5/stdlib"             // Postgres catalogs
+	_ "modernc.org/sqlite"                         // SQLite catalogs
+
+	"github.com/lakeweir/lakeweir/catalog"
+)
+
+// Lake is an open catalog with its warehouse. Safe for concurrent use; the layers
+// it opens are each for one goroutine at a time.
+type Lake struct {
+	cat       icecat.Catalog
+	kind      catalogKind
+	warehouse string
+	close     func() error
+	secrets   []string
+	logger    *slog.Logger
+	now       func() time.Time
+	retry     retryPolicy
+	images    *imageCache
+}
+
+// Open connects to the catalog, creating a SQL catalog's tables and a local
+// warehouse's folder when they are absent. It fails with lake.config or
+// lake.unavailable. Close it.
+func Open(ctx context.Context, cfg Config, logger *slog.Logger) (*Lake, error) {
+	cfg = cfg.WithDefaults()
+	t, err := cfg.check()
+	if err != nil {
+		return nil, err
+	}
+	if logger == nil {
+		logger = slog.New(slog.DiscardHandler)
+	}
+	l := &Lake{
+		kind: t.kind, warehouse: t.warehouse, secrets: cfg.secrets(), logger: logger,
+		now: time.Now, retry: defaultRetry, images: newImageCache(cfg.CacheBytes),
+		close: func() error { return nil },
+	}
+	if path, ok := strings.CutPrefix(t.warehouse, "file://"); ok {
+		if path, err = url.PathUnescape(path); err == nil {
+			err = os.MkdirAll(path, 0o755)
+		}
+		if err != nil {
+			return nil, l.unavailable(err, "the warehouse cannot be created")
+		}
+	}
+	if err := l.connect(ctx, cfg, t); err != nil {
+		_ = l.close()
+		return nil, l.unavailable(err, "the lake's catalog cannot be opened")
+	}
+	return l, nil
+}
+
+func (l *Lake) connect(ctx context.Context, cfg Config, t target) error {
+	props := iceberg.Properties(cfg.Properties)
+	if t.warehouse != "" {
+		props["warehouse"] = t.warehouse
+	}
+	switch t.kind {
+	case sqliteCatalog:
+		if err := os.MkdirAll(filepath.Dir(t.path), 0o755); err != nil {
+			return err
+		}
+		// WAL lets readers and writers of several processes go on beside each other;
+		// FULL makes a commit that was answered survive a power cut.
+		q := url.Values{"_pragma": {"busy_timeout(15000)", "journal_mode(WAL)", "synchronous(FULL)"}}
+		return l.connectSQL(ctx, cfg.CatalogName, "sqlite", "file:"+url.PathEscape(t.path)+"?"+q.Encode(), sqlcat.SQLite, props)
+	case postgresCatalog:
+		return l.connectSQL(ctx, cfg.CatalogName, "pgx", cfg.Catalog, sqlcat.Postgres, props)
+	case restCatalog:
+		opts := []rest.Option{rest.WithAdditionalProps(props)}
+		if t.warehouse != "" {
+			opts = append(opts, rest.WithWarehouseLocation(t.warehouse))
+		}
+		if v := props["token"]; v != "" {
+			opts = append(opts, rest.WithOAuthToken(v))
+		}
+		if v := props["credential"]; v != "" {
+			opts = append(opts, rest.WithCredential(v))
+		}
+		if v := props["scope"]; v != "" {
+			opts = append(opts, rest.WithScope(v))
+		}
+		c, err := rest.NewCatalog(ctx, cfg.CatalogName, cfg.Catalog, opts...)
+		if err != nil {
+			return err
+		}
+		l.cat = c
+		if closer, ok := icecat.Catalog(c).(io.Closer); ok {
+			l.close = closer.Close
+		}
+	}
+	return nil
+}
+
+func (l *Lake) connectSQL(ctx context.Context, name, driver, dsn string, dialect sqlcat.SupportedDialect, props iceberg.Properties) error {
+	db, err := sql.Open(driver, dsn)
+	if err != nil {
+		// The driver's text may repeat the DSN.
+		return catalog.Errorf(catalog.Invalid, catalog.CodeLakeConfig, "check the catalog's URL", "the catalog's URL is not one that the %s driver reads", driver)
+	}
+	db.SetMaxOpenConns(4)
+	db.SetConnMaxIdleTime(time.Minute)
+	l.close = db.Close
+	if err := db.PingContext(ctx); err != nil {
+		return err
+	}
+	c, err := sqlcat.NewCatalog(name, db, dialect, props)
+	if err != nil {
+		return err
+	}
+	l.cat = c
+	l.close = func() error { return errors.Join(c.Close(), db.Close()) }
+	return nil
+}
+
+// Close releases the catalog's connections. Layers must not be used any more.
+func (l *Lake) Close() error { return l.close() }

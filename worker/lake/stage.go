@@ -1,0 +1,404 @@
+package lake
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+
+	"github.com/apache/iceberg-go"
+	"github.com/apache/iceberg-go/table"
+	"github.com/google/uuid"
+)
+
+// edit is what one commit does to a layer, whatever head it lands on.
+type edit struct {
+	data    []iceberg.DataFile
+	deletes []iceberg.DataFile
+	// superseded are the data files, by path, whose live deletion vector one of
+	// deletes replaces.
+	superseded map[string]bool
+	summary    iceberg.Properties
+}
+
+func (e *edit) operation() table.Operation {
+	switch {
+	case len(e.deletes) == 0:
+		return table.OpAppend
+	case len(e.data) == 0:
+		return table.OpDelete
+	}
+	return table.OpOverwrite
+}
+
+// staged is a snapshot written on top of one head, ready to land.
+type staged struct {
+	id, parent, seq int64
+	updates         []table.Update
+	requirements    []table.Requirement
+	manifests       []iceberg.ManifestFile
+	deletes         map[string][]deleteEntry // of the new delete manifests
+	written         []string                 // metadata files, of no use unless it lands
+}
+
+// mergeAt is how many manifests of about one size are merged into one. Every commit
+// adds a manifest, so without merging each reader would open one file a commit.
+const mergeAt = 16
+
+// stage writes the manifests and the manifest list of a snapshot that does e to the
+// head. A snapshot that does nothing is one too: it moves the state.
+func (l *layer) stage(e *edit) (s *staged, err error) {
+	md := l.tbl.Metadata()
+	st := stager{
+		layer: l, md: md, edit: e, unique: uuid.NewString(),
+		staged: &staged{id: newSnapshotID(md), parent: head(md), seq: md.LastSequenceNumber() + 1, deletes: map[string][]deleteEntry{}},
+	}
+	defer func() {
+		if err != nil {
+			l.remove(st.written)
+		}
+	}()
+	old, err := l.headManifests()
+	if err != nil {
+		return nil, err
+	}
+	var manifests []iceberg.ManifestFile
+	if len(e.data) > 0 {
+		m, err := st.add(iceberg.ManifestContentData, e.data)
+		if err != nil {
+			return nil, err
+		}
+		manifests = append(manifests, m...)
+	}
+	kept, err := st.keepData(old)
+	if err != nil {
+		return nil, err
+	}
+	deletes, err := st.keepDeletes(old)
+	if err != nil {
+		return nil, err
+	}
+	manifests = append(append(manifests, kept...), deletes...)
+	return st.finish(manifests)
+}
+
+type stager struct {
+	*staged
+	layer  *layer
+	md     table.Metadata
+	edit   *edit
+	unique string
+	files  int
+}
+
+func newSnapshotID(md table.Metadata) int64 {
+	for {
+		if id := rand.Int64(); id > 0 && md.SnapshotByID(id) == nil {
+			return id
+		}
+	}
+}
+
+// entryStatus with the entry it is for.
+type manifestRow struct {
+	status iceberg.ManifestEntryStatus
+	entry  iceberg.ManifestEntry
+}
+
+// add writes new files into manifests, one for each partition spec.
+func (s *stager) add(content iceberg.ManifestContent, files []iceberg.DataFile) ([]iceberg.ManifestFile, error) {
+	bySpec := map[int32][]manifestRow{}
+	for _, f := range files {
+		bySpec[f.SpecID()] = append(bySpec[f.SpecID()], manifestRow{iceberg.EntryStatusADDED, iceberg.NewManifestEntry(iceberg.EntryStatusADDED, &s.id, nil, nil, f)})
+	}
+	var out []iceberg.ManifestFile
+	for _, spec := range slices.Sorted(maps.Keys(bySpec)) {
+		m, err := s.write(content, spec, bySpec[spec])
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, m)
+	}
+	return out, nil
+}
+
+func (s *stager) write(content iceberg.ManifestContent, specID int32, rows []manifestRow) (iceberg.ManifestFile, error) {
+	spec := s.md.PartitionSpecByID(int(specID))
+	if spec == nil {
+		return nil, fmt.Errorf("partition spec %d is unknown", specID)
+	}
+	var buf bytes.Buffer
+	w, err := iceberg.NewManifestWriter(s.md.Version(), &buf, *spec, s.md.CurrentSchema(), s.id, iceberg.WithManifestWriterContent(content))
+	if err != nil {
+		return nil, fmt.Errorf("manifest: %w", err)
+	}
+	for _, r := range rows {
+		switch r.status {
+		case iceberg.EntryStatusADDED:
+			err = w.Add(r.entry)
+		case iceberg.EntryStatusEXISTING:
+			err = w.Existing(r.entry)
+		case iceberg.EntryStatusDELETED:
+			err = w.Delete(r.entry)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("manifest entry: %w", err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		return nil, fmt.Errorf("manifest: %w", err)
+	}
+	s.files++
+	path, err := s.path(fmt.Sprintf("%s-m%d.avro", s.unique, s.files))
+	if err != nil {
+		return nil, err
+	}
+	if err := s.put(path, buf.Bytes()); err != nil {
+		return nil, err
+	}
+	return w.ToManifestFile(path, int64(buf.Len()))
+}
+
+// keepData carries the head's data manifests over, merging where there are many of
+// one size.
+func (s *stager) keepData(old []iceberg.ManifestFile) ([]iceberg.ManifestFile, error) {
+	type tier struct {
+		spec int32
+		size int
+	}
+	var out []iceberg.ManifestFile
+	tiers := map[tier][]iceberg.ManifestFile{}
+	for _, m := range old {
+		if m.ManifestContent() != iceberg.ManifestContentData {
+			continue
+		}
+		n, size := max(1, int(m.AddedDataFiles())+int(m.ExistingDataFiles())), 0
+		for ; n >= mergeAt; n /= mergeAt {
+			size++
+		}
+		k := tier{m.PartitionSpecID(), size}
+		tiers[k] = append(tiers[k], m)
+	}
+	for k, group := range tiers {
+		if len(group) < mergeAt {
+			out = append(out, group...)
+			continue
+		}
+		var rows []manifestRow
+		for _, m := range group {
+			for e, err := range m.Entries(s.layer.fs, true) {
+				if err != nil {
+					return nil, fmt.Errorf("manifest %s: %w", m.FilePath(), err)
+				}
+				rows = append(rows, manifestRow{iceberg.EntryStatusEXISTING, e})
+			}
+		}
+		if len(rows) == 0 {
+			continue
+		}
+		m, err := s.write(iceberg.ManifestContentData, k.spec, rows)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, m)
+	}
+	return out, nil
+}
+
+// keepDeletes carries the head's delete manifests over and adds the edit's delete
+// files. Manifests with a superseded vector are rewritten, and all when there are
+// many.
+func (s *stager) keepDeletes(old []iceberg.ManifestFile) ([]iceberg.ManifestFile, error) {
+	if len(s.edit.deletes) == 0 {
+		return slices.DeleteFunc(slices.Clone(old), func(m iceberg.ManifestFile) bool { return m.ManifestContent() != iceberg.ManifestContentDeletes }), nil
+	}
+	var out, all []iceberg.ManifestFile
+	for _, m := range old {
+		if m.ManifestContent() == iceberg.ManifestContentDeletes {
+			all = append(all, m)
+		}
+	}
+	rows := map[int32][]manifestRow{}
+	entries := map[int32][]deleteEntry{}
+	for _, m := range all {
+		known, ok := s.layer.ledger.deletes[m.FilePath()]
+		touched := slices.ContainsFunc(known, func(d deleteEntry) bool { return s.edit.superseded[d.target] })
+		if !ok || !touched && len(all) < mergeAt {
+			out = append(out, m)
+			continue
+		}
+		for _, d := range known {
+			e := iceberg.NewManifestEntry(iceberg.EntryStatusEXISTING, &d.snapshot, &d.seq, &d.fileSeq, d.file)
+			if d.target != "" && s.edit.superseded[d.target] {
+				rows[m.PartitionSpecID()] = append(rows[m.PartitionSpecID()], manifestRow{iceberg.EntryStatusDELETED, e})
+				continue
+			}
+			rows[m.PartitionSpecID()] = append(rows[m.PartitionSpecID()], manifestRow{iceberg.EntryStatusEXISTING, e})
+			entries[m.PartitionSpecID()] = append(entries[m.PartitionSpecID()], d)
+		}
+	}
+	for _, f := range s.edit.deletes {
+		d := deleteEntry{file: f, snapshot: s.id, seq: s.seq, fileSeq: s.seq}
+		if ref := f.ReferencedDataFile(); ref != nil && table.IsDeletionVector(f) {
+			d.target = *ref
+		}
+		rows[f.SpecID()] = append(rows[f.SpecID()], manifestRow{iceberg.EntryStatusADDED, iceberg.NewManifestEntry(iceberg.EntryStatusADDED, &s.id, nil, nil, f)})
+		entries[f.SpecID()] = append(entries[f.SpecID()], d)
+	}
+	for _, spec := range slices.Sorted(maps.Keys(rows)) {
+		m, err := s.write(iceberg.ManifestContentDeletes, spec, rows[spec])
+		if err != nil {
+			return nil, err
+		}
+		s.deletes[m.FilePath()] = entries[spec]
+		out = append(out, m)
+	}
+	return out, nil
+}
+
+// finish writes the manifest list and says what is to be committed.
+func (s *stager) finish(manifests []iceberg.ManifestFile) (*staged, error) {
+	var parent *int64
+	if s.parent != 0 {
+		parent = &s.parent
+	}
+	var buf bytes.Buffer
+	var w *iceberg.ManifestListWriter
+	var err error
+	firstRow := int64(0)
+	v3 := s.md.Version() >= 3
+	if v3 {
+		firstRow = s.md.NextRowID()
+		w, err = iceberg.NewManifestListWriterV3(&buf, s.id, s.seq, firstRow, parent)
+	} else {
+		w, err = iceberg.NewManifestListWriterV2(&buf, s.id, s.seq, parent)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("manifest list: %w", err)
+	}
+	if err := w.AddManifests(manifests); err != nil {
+		return nil, fmt.Errorf("manifest list: %w", err)
+	}
+	if err := w.Close(); err != nil {
+		return nil, fmt.Errorf("manifest list: %w", err)
+	}
+	path, err := s.path(fmt.Sprintf("snap-%d-0-%s.avro", s.id, s.unique))
+	if err != nil {
+		return nil, err
+	}
+	if err := s.put(path, buf.Bytes()); err != nil {
+		return nil, err
+	}
+	// As the next commit would read it back: the list is where sequence numbers and
+	// first row ids are given.
+	if s.manifests, err = iceberg.ReadManifestList(bytes.NewReader(buf.Bytes())); err != nil {
+		return nil, fmt.Errorf("manifest list: %w", err)
+	}
+	schemaID := s.md.CurrentSchema().ID
+	snap := table.Snapshot{
+		SnapshotID: s.id, ParentSnapshotID: parent, SequenceNumber: s.seq,
+		TimestampMs:  max(s.layer.lake.now().UnixMilli(), s.md.LastUpdatedMillis()),
+		ManifestList: path, SchemaID: &schemaID,
+		Summary: &table.Summary{Operation: s.edit.operation(), Properties: s.summary()},
+	}
+	if v3 {
+		added := *w.NextRowID() - firstRow
+		snap.FirstRowID, snap.AddedRows = &firstRow, &added
+	}
+	if s.md.Properties()[propStarted] == "" {
+		s.updates = append(s.updates, table.NewSetPropertiesUpdate(iceberg.Properties{propStarted: "true"}))
+	}
+	s.updates = append(s.updates, table.NewAddSnapshotUpdate(&snap), s.moveMain(), table.NewSetSnapshotRefUpdate(tagName, s.id, table.TagRef, 0, 0, 0))
+	s.requirements = []table.Requirement{table.AssertTableUUID(s.md.TableUUID()), table.AssertRefSnapshotID(table.MainBranch, parent)}
+	return s.staged, nil
+}
+
+// moveMain sets main to the snapshot, keeping what is configured for its retention.
+func (s *stager) moveMain() table.Update {
+	var refAge, snapshotAge int64
+	var keep int
+	for name, ref := range s.md.Refs() {
+		if name != table.MainBranch {
+			continue
+		}
+		if ref.MaxRefAgeMs != nil {
+			refAge = *ref.MaxRefAgeMs
+		}
+		if ref.MaxSnapshotAgeMs != nil {
+			snapshotAge = *ref.MaxSnapshotAgeMs
+		}
+		if ref.MinSnapshotsToKeep != nil {
+			keep = *ref.MinSnapshotsToKeep
+		}
+	}
+	return table.NewSetSnapshotRefUpdate(table.MainBranch, s.id, table.BranchRef, refAge, snapshotAge, keep)
+}
+
+// summary adds the counts that Iceberg asks for to the edit's own properties.
+func (s *stager) summary() iceberg.Properties {
+	p := maps.Clone(s.edit.summary)
+	var before iceberg.Properties
+	if c := s.md.CurrentSnapshot(); c != nil && c.Summary != nil {
+		before = c.Summary.Properties
+	}
+	count := func(total string, added, removed int64, addedKey, removedKey string) {
+		if added > 0 {
+			p[addedKey] = strconv.FormatInt(added, 10)
+		}
+		if removed > 0 {
+			p[removedKey] = strconv.FormatInt(removed, 10)
+		}
+		was, err := strconv.ParseInt(before[total], 10, 64)
+		if err != nil && s.parent != 0 {
+			return // unknown before, so unknown now
+		}
+		p[total] = strconv.FormatInt(was+added-removed, 10)
+	}
+	var files, rows, size, deleteFiles, removedFiles, positions, removedPositions, removedSize int64
+	for _, f := range s.edit.data {
+		files, rows, size = files+1, rows+f.Count(), size+f.FileSizeBytes()
+	}
+	for _, f := range s.edit.deletes {
+		deleteFiles, positions, size = deleteFiles+1, positions+f.Count(), size+fileShare(f)
+	}
+	if len(s.edit.superseded) > 0 {
+		for _, entries := range s.layer.ledger.deletes {
+			for _, d := range entries {
+				if d.target != "" && s.edit.superseded[d.target] {
+					removedFiles, removedPositions, removedSize = removedFiles+1, removedPositions+d.file.Count(), removedSize+fileShare(d.file)
+				}
+			}
+		}
+	}
+	count("total-data-files", files, 0, "added-data-files", "deleted-data-files")
+	count("total-records", rows, 0, "added-records", "deleted-records")
+	count("total-delete-files", deleteFiles, removedFiles, "added-delete-files", "removed-delete-files")
+	count("total-position-deletes", positions, removedPositions, "added-position-deletes", "removed-position-deletes")
+	count("total-equality-deletes", 0, 0, "added-equality-deletes", "removed-equality-deletes")
+	count("total-files-size", size, removedSize, "added-files-size", "removed-files-size")
+	return p
+}
+
+// fileShare is the part of a file that an entry stands for: a deletion vector is
+// one blob of a file with many.
+func fileShare(f iceberg.DataFile) int64 {
+	if n := f.ContentSizeInBytes(); n != nil {
+		return *n
+	}
+	return f.FileSizeBytes()
+}
+
+func (s *stager) path(name string) (string, error) {
+	p, err := s.layer.tbl.LocationProvider()
+	if err != nil {
+		return "", fmt.Errorf("locations of %s: %w", s.layer.name, err)
+	}
+	return p.NewMetadataLocation(name), nil
+}
+
+func (s *stager) put(path string, b []byte) error {
+	s.written = append(s.written, path)
+	return s.layer.put(path, b)
+}

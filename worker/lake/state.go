@@ -1,0 +1,102 @@
+package lake
+
+import (
+	"encoding/json"
+	"strconv"
+
+	"github.com/apache/iceberg-go"
+	"github.com/apache/iceberg-go/table"
+
+	"github.com/lakeweir/lakeweir/catalog"
+	"github.com/lakeweir/lakeweir/worker/pipeline"
+)
+
+// Properties of a snapshot's summary.
+const (
+	propCursor        = "lakeweir.cursor"
+	propSnapshot      = "lakeweir.snapshot"
+	propCommitTime    = "lakeweir.commit-time"
+	propBatch         = "lakeweir.batch"
+	propSchemaVersion = "lakeweir.schema-version"
+)
+
+// Properties of a table.
+const (
+	propTable   = "lakeweir.table"
+	propLayer   = "lakeweir.layer"
+	propStarted = "lakeweir.started" // set with the first commit that has a cursor
+)
+
+// tagName is the Iceberg tag that keeps a layer's last snapshot of ours from being
+// expired by others.
+const tagName = "lakeweir"
+
+// summaryOf writes a state into the properties of the snapshot that holds its rows.
+func summaryOf(to pipeline.LayerState, batch string, version int) (iceberg.Properties, error) {
+	p := iceberg.Properties{
+		propCursor:        to.Cursor.String(),
+		propCommitTime:    strconv.FormatInt(to.CommitTime, 10),
+		propBatch:         batch,
+		propSchemaVersion: strconv.Itoa(version),
+	}
+	if to.Snapshot != nil {
+		b, err := json.Marshal(to.Snapshot)
+		if err != nil {
+			return nil, err
+		}
+		p[propSnapshot] = string(b)
+	}
+	return p, nil
+}
+
+// stateOf reads the state of a layer: that of the head's nearest ancestor that has
+// a cursor. It fails with lake.cursor_lost when there is none, though the layer was
+// written before: then nothing proves how far it has come.
+func stateOf(md table.Metadata, name string) (pipeline.LayerState, error) {
+	s := md.CurrentSnapshot()
+	for s != nil {
+		if s.Summary != nil && s.Summary.Properties[propCursor] != "" {
+			return parseState(s.Summary.Properties, name)
+		}
+		if s.ParentSnapshotID == nil {
+			s = nil
+			break
+		}
+		if s = md.SnapshotByID(*s.ParentSnapshotID); s == nil {
+			return pipeline.LayerState{}, cursorLost(name, "the snapshots between its head and the last one that Lakeweir wrote have been expired")
+		}
+	}
+	if md.CurrentSnapshot() != nil {
+		return pipeline.LayerState{}, cursorLost(name, "none of its snapshots was written by Lakeweir")
+	}
+	if md.Properties()[propStarted] != "" {
+		return pipeline.LayerState{}, cursorLost(name, "it has no snapshot any more, though Lakeweir wrote to it before")
+	}
+	return pipeline.LayerState{}, nil
+}
+
+func parseState(p iceberg.Properties, name string) (pipeline.LayerState, error) {
+	var st pipeline.LayerState
+	var err error
+	if st.Cursor, err = catalog.ParseCursor(p[propCursor]); err != nil {
+		return st, cursorLost(name, "its cursor cannot be read: "+err.Error())
+	}
+	if v := p[propCommitTime]; v != "" {
+		if st.CommitTime, err = strconv.ParseInt(v, 10, 64); err != nil {
+			return st, cursorLost(name, "its commit time cannot be read")
+		}
+	}
+	if v := p[propSnapshot]; v != "" {
+		st.Snapshot = new(catalog.SnapshotProgress)
+		if err := json.Unmarshal([]byte(v), st.Snapshot); err != nil {
+			return st, cursorLost(name, "its snapshot progress cannot be read")
+		}
+	}
+	return st, nil
+}
+
+func cursorLost(name, why string) error {
+	return catalog.Errorf(catalog.Conflict, catalog.CodeLakeCursor,
+		"roll the table back to a snapshot that Lakeweir wrote, or drop it to have it read again",
+		"it is not known how far %s has come: %s", name, why)
+}
