@@ -83,7 +83,7 @@ func runRun(ctx context.Context, app *App, opts RunOptions) error {
 	app.Log.InfoContext(ctx, "running", "source", source.Name, "tables", len(tables))
 	return worker.Run(ctx, worker.Config{
 		Source: source, Tables: tables, DSN: dsn, TokenKey: tokenKey, Lake: lakeConfig,
-		Registry: reg, Version: buildVersion(), Logger: app.Log,
+		Registry: reg, Version: readBuildVersion().Version, Logger: app.Log,
 	})
 }
 

@@ -1,0 +1,55 @@
+# Lakeweir. `make help` lists the targets.
+
+GO            ?= go
+GOLANGCI_LINT ?= v2.15.0
+TEMPL         ?= v0.3.1118
+VERSION       ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+LDFLAGS       := -s -w -X main.version=$(VERSION)
+TEST_TIMEOUT  ?= 25m
+
+export CGO_ENABLED ?= 0
+
+.PHONY: help build test race fuzz golden generate verify lint check demo bench-build clean
+
+help: ## Show this list
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+build: ## Build bin/lakeweir
+	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/lakeweir ./cmd/lakeweir
+
+demo: build ## Run the demo: a live Postgres shop replicated into a local lake, with a page
+	bin/lakeweir demo $(ARGS)
+
+test: ## Run every test: unit, property, real Postgres, PyIceberg as an independent reader
+	LAKEWEIR_REQUIRE=1 $(GO) test -timeout $(TEST_TIMEOUT) ./...
+
+race: ## Run the tests with the race detector (needs a C compiler)
+	CGO_ENABLED=1 $(GO) test -race -timeout $(TEST_TIMEOUT) ./...
+
+fuzz: ## Run each fuzz target for 30 seconds
+	@for pkg in $$($(GO) list ./...); do \
+	  for target in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
+	    echo "$$pkg $$target"; $(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime 30s $$pkg || exit 1; \
+	  done; \
+	done
+
+golden: ## Rewrite golden files and generated docs from what the code says now
+	$(GO) test ./catalog/... ./cmd/... ./orchestrator/dashboard/... -update
+
+generate: ## Regenerate the pages' Go code
+	$(GO) run github.com/a-h/templ/cmd/templ@$(TEMPL) generate -path orchestrator/dashboard
+
+verify: generate ## Check that generated code is committed
+	git diff --exit-code -- '*_templ.go'
+
+lint: ## Run the linters
+	$(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT) run ./...
+
+check: ## What CI runs
+	.ci/run
+
+bench-build: ## Measure a cold build in CPU-seconds; fails above 360
+	$(GO) run ./bench/build
+
+clean: ## Remove what make made
+	rm -rf bin bench/out
