@@ -73,7 +73,7 @@ func Public(err error) *Error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e
 	}
-	return &Error{Kind: Internal, Code: CodeInternal, Message: "internal error", Hint: "see the worker's log for the cause; please report it", Err: err}
+	return &Error{Kind: Internal, Code: CodeInternal, Message: "internal error", Hint: "see the log for the cause; please report it", Err: err}
 }
 
 // Errorf builds an Error; format and args make its message. A %w among them

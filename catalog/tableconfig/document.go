@@ -16,9 +16,10 @@ import (
 )
 
 // Bounds of what a person would write; beyond them a file is refused before it is
-// parsed, since the parser recurses.
+// parsed, since the parser recurses, and takes time with the square of the lines.
 const (
 	maxFileBytes = 256 << 10
+	maxLines     = 5000
 	maxNesting   = 64
 )
 
@@ -86,6 +87,9 @@ func (d *document) parse() (problem *Problem) {
 func (d *document) refuse(text string) *Problem {
 	if len(text) > maxFileBytes {
 		return d.problem(catalog.CodeConfigSyntax, place{1, 1, 1}, fmt.Sprintf("the file is larger than %d KiB", maxFileBytes>>10), "write one file per table")
+	}
+	if len(d.lines) > maxLines {
+		return d.problem(catalog.CodeConfigSyntax, place{maxLines + 1, 1, 1}, fmt.Sprintf("the file has more than %d lines", maxLines), "write one file per table")
 	}
 	depth := 0
 	for i, line := range d.lines {

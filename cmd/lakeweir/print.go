@@ -26,9 +26,9 @@ func printError(w io.Writer, err error) {
 		if p.At != "" {
 			fmt.Fprintf(&b, "   %s", p.At)
 		}
-		fmt.Fprintf(&b, "\n    %s\n", indent(p.Message))
+		fmt.Fprintf(&b, "\n    %s\n", strings.ReplaceAll(p.Message, "\n", "\n    "))
 		if p.Hint != "" {
-			fmt.Fprintf(&b, "    → %s\n", indent(p.Hint))
+			fmt.Fprintf(&b, "    → %s\n", strings.ReplaceAll(p.Hint, "\n", "\n      "))
 		}
 		fmt.Fprint(w, b.String())
 	}
@@ -91,5 +91,3 @@ func flatten(err error) []error {
 	}
 	return []error{err}
 }
-
-func indent(s string) string { return strings.ReplaceAll(s, "\n", "\n    ") }
