@@ -7,7 +7,7 @@
 -- migration it brings. A migration that an older binary could not live with raises
 -- it; all others only add.
 create table lakeweir.compatibility (
-    only       boolean primary key default true check (only),
+    singleton  boolean primary key default true check (singleton),
     min_reader bigint  not null
 );
 insert into lakeweir.compatibility (min_reader) values (1);

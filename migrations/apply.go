@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -43,14 +44,24 @@ func Apply(ctx context.Context, cfg *pgx.ConnConfig) (int64, error) {
 }
 
 func apply(ctx context.Context, cfg *pgx.ConnConfig, files fs.FS) (version int64, err error) {
-	db := stdlib.OpenDB(*cfg)
-	defer func() { err = errors.Join(err, db.Close()) }()
+	// One connection and never another: the lock and the right to migrate end together.
+	var connected atomic.Bool
+	db := stdlib.OpenDB(*cfg, stdlib.OptionBeforeConnect(func(context.Context, *pgx.ConnConfig) error {
+		if connected.Swap(true) {
+			return errors.New("the connection that migrates was lost")
+		}
+		return nil
+	}))
 	db.SetMaxOpenConns(1)
+	defer func() { err = errors.Join(err, db.Close()) }() // gives the lock back, too
+	if err := lock(ctx, db); err != nil {
+		return 0, err
+	}
+	if err := prepare(ctx, db, newest(files)); err != nil {
+		return 0, err
+	}
 	p, err := goose.NewProvider(database.DialectPostgres, db, files,
-		goose.WithTableName("lakeweir.goose_db_version"),
-		goose.WithSessionLocker(locker{own: newest(files)}),
-		goose.WithDisableGlobalRegistry(true),
-	)
+		goose.WithTableName("lakeweir.goose_db_version"), goose.WithDisableGlobalRegistry(true))
 	if err != nil {
 		return 0, fmt.Errorf("read the migrations: %w", err)
 	}
@@ -79,23 +90,19 @@ func newest(files fs.FS) int64 {
 // first eight letters of the name.
 const lockID int64 = 0x6c616b6577656972
 
-// locker holds the advisory lock on the connection that migrates, so that the lock
-// and the right to migrate end together. Before it hands the connection on it makes
-// the schema in which goose keeps its table.
-type locker struct{ own int64 }
-
-// SessionLock polls rather than waits inside the server: a waiting statement holds
-// a snapshot, on which a migration that builds an index concurrently would wait.
-func (l locker) SessionLock(ctx context.Context, conn *sql.Conn) error {
+// lock takes the advisory lock for the session of db's one connection. It polls
+// rather than waits inside the server: a waiting statement holds a snapshot, on which
+// a migration that builds an index concurrently would wait.
+func lock(ctx context.Context, db *sql.DB) error {
 	poll := time.NewTicker(50 * time.Millisecond)
 	defer poll.Stop()
 	for {
 		var ok bool
-		if err := conn.QueryRowContext(ctx, `select pg_try_advisory_lock($1)`, lockID).Scan(&ok); err != nil {
+		if err := db.QueryRowContext(ctx, `select pg_try_advisory_lock($1)`, lockID).Scan(&ok); err != nil {
 			return fmt.Errorf("take the migration lock: %w", err)
 		}
 		if ok {
-			break
+			return nil
 		}
 		select {
 		case <-ctx.Done():
@@ -103,24 +110,19 @@ func (l locker) SessionLock(ctx context.Context, conn *sql.Conn) error {
 		case <-poll.C:
 		}
 	}
-	return l.prepare(ctx, conn)
 }
 
-// SessionUnlock gives the lock back; closing the connection would do so too.
-func (locker) SessionUnlock(ctx context.Context, conn *sql.Conn) error {
-	_, err := conn.ExecContext(ctx, `select pg_advisory_unlock($1)`, lockID)
-	return err
-}
-
-func (l locker) prepare(ctx context.Context, conn *sql.Conn) error {
+// prepare makes the schema in which goose keeps its table, and refuses a registry that
+// this binary does not understand before anything is changed.
+func prepare(ctx context.Context, db *sql.DB, own int64) error {
 	var schema, table bool
-	err := conn.QueryRowContext(ctx, `select exists (select from pg_namespace where nspname = 'lakeweir'),
+	err := db.QueryRowContext(ctx, `select exists (select from pg_namespace where nspname = 'lakeweir'),
 		to_regclass('lakeweir.compatibility') is not null`).Scan(&schema, &table)
 	if err != nil {
 		return fmt.Errorf("look for the registry: %w", err)
 	}
 	if !schema { // create … if not exists asks for the right to create even when it is there
-		if _, err := conn.ExecContext(ctx, `create schema lakeweir`); err != nil {
+		if _, err := db.ExecContext(ctx, `create schema lakeweir`); err != nil {
 			return fmt.Errorf("create schema lakeweir: %w", err)
 		}
 	}
@@ -128,11 +130,11 @@ func (l locker) prepare(ctx context.Context, conn *sql.Conn) error {
 		return nil
 	}
 	var minReader int64
-	if err := conn.QueryRowContext(ctx, `select min_reader from lakeweir.compatibility`).Scan(&minReader); err != nil {
+	if err := db.QueryRowContext(ctx, `select min_reader from lakeweir.compatibility`).Scan(&minReader); err != nil {
 		return fmt.Errorf("read the registry's oldest reader: %w", err)
 	}
-	if minReader > l.own {
-		return &IncompatibleError{Own: l.own, MinReader: minReader}
+	if minReader > own {
+		return &IncompatibleError{Own: own, MinReader: minReader}
 	}
 	return nil
 }
