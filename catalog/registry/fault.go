@@ -66,7 +66,7 @@ func (r *Registry) fault(ctx context.Context, err error) error {
 // reason is the last word of a network error, without addresses: "connection refused".
 func reason(op *net.OpError) string {
 	s := op.Err.Error()
-	return s[strings.LastIndex(s, ": ")+1:]
+	return strings.TrimSpace(s[strings.LastIndex(s, ":")+1:])
 }
 
 // whereIs names the database for messages, without user or password.
