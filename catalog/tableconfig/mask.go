@@ -12,8 +12,12 @@ const secretWords = `(?:pass|pwd|secret|token|credential|private|api[-_]?key|acc
 var (
 	// the password of a URL: scheme://user:password@host
 	urlPassword = regexp.MustCompile(`([A-Za-z][A-Za-z0-9+.-]*://[^\s:/?#"']*:)([^\s"']*)(@)`)
-	// password=…, sslpassword: …, "token_key": …, api-key = …
-	namedSecret = regexp.MustCompile(`(?i)([\w-]*` + secretWords + `[\w-]*["']?\s*[:=]\s*)('(?:[^'\\]|\\.|'')*'?|"(?:[^"\\]|\\.)*"?|(?:\$\{[^}]*\}|[^\s,}&])+)`)
+	// password=…, wherever it stands
+	assignedSecret = regexp.MustCompile(`(?i)([\w-]*` + secretWords + `[\w-]*\s*=\s*)('(?:[^'\\]|\\.|'')*'?|"(?:[^"\\]|\\.)*"?|\S+)`)
+	// token_key: …, on a line of its own, where it takes the rest of the line
+	lineSecret = regexp.MustCompile(`(?i)^(\s*(?:- +)?["']?[\w-]*` + secretWords + `[\w-]*["']?\s*:\s+)(\S.*?)(\s+#.*)?$`)
+	// token_key: … within braces, where a comma ends it
+	flowSecret = regexp.MustCompile(`(?i)([\w-]*` + secretWords + `[\w-]*["']?\s*:\s*)('(?:[^']|'')*'?|"(?:[^"\\]|\\.)*"?|(?:\$\{[^}]*\}|[^\s,}])+)`)
 	// a key whose value is a secret and may go on in the next lines
 	secretKey = regexp.MustCompile(`(?i)[\w-]*` + secretWords + `[\w-]*["']?\s*:`)
 	// a reference names a secret without being one
@@ -31,17 +35,20 @@ func mask(line string) string {
 		}
 		return g[1] + hiddenText + g[3]
 	})
-	return namedSecret.ReplaceAllStringFunc(line, func(m string) string {
-		g := namedSecret.FindStringSubmatch(m)
-		switch strings.Trim(g[2], `"'`) {
-		case "", hiddenText, "tokenize", "redact", "encrypt", "true", "false", "[", "{": // pii: {auth_token: redact} is no secret
-			return m
-		}
-		if secretReference.MatchString(g[2]) {
-			return m
-		}
-		return g[1] + hiddenText
-	})
+	for _, form := range []*regexp.Regexp{assignedSecret, lineSecret, flowSecret} {
+		line = form.ReplaceAllStringFunc(line, func(m string) string {
+			g := form.FindStringSubmatch(m)
+			switch strings.Trim(g[2], `"'`) {
+			case "", hiddenText, "tokenize", "redact", "encrypt", "|", ">", "|-", ">-": // pii: {auth_token: redact} is no secret
+				return m
+			}
+			if secretReference.MatchString(g[2]) {
+				return m
+			}
+			return g[1] + hiddenText
+		})
+	}
+	return line
 }
 
 // The parts of a connection string that hold a password.
