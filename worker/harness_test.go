@@ -1,0 +1,223 @@
+package worker_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lakeweir/lakeweir/catalog"
+	"github.com/lakeweir/lakeweir/catalog/registry"
+	"github.com/lakeweir/lakeweir/catalog/tableconfig"
+	"github.com/lakeweir/lakeweir/catalog/typemap"
+	"github.com/lakeweir/lakeweir/orchestrator/localpg/localpgtest"
+	"github.com/lakeweir/lakeweir/worker"
+	"github.com/lakeweir/lakeweir/worker/change"
+	"github.com/lakeweir/lakeweir/worker/lake"
+	"github.com/lakeweir/lakeweir/worker/pipeline"
+)
+
+const tokenKey = "0123456789abcdef0123456789abcdef"
+
+// rig is a source database, a registry and a lake, with or without a worker
+// between them.
+type rig struct {
+	t        testing.TB
+	dsn      string
+	conn     *pgx.Conn
+	registry *registry.Registry
+	lakeCfg  lake.Config
+	source   *catalog.Source
+	tables   []*catalog.Table
+	limits   pipeline.Limits
+
+	cancel context.CancelFunc
+	done   chan error
+}
+
+// newRig makes a fresh database and reads the table files of a source called
+// shop; sourceYAML is added to its source.yaml.
+func newRig(t testing.TB, sourceYAML string, files map[string]string) *rig {
+	t.Helper()
+	r := &rig{t: t, dsn: localpgtest.Database(t), limits: pipeline.Limits{SaveEvery: 20 * time.Millisecond, ReportEvery: 20 * time.Millisecond}}
+	dir := filepath.Join(t.TempDir(), "shop")
+	require.NoError(t, os.MkdirAll(dir, 0o755))
+	write := func(name, content string) {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
+	}
+	slot := "case_" + strconv.FormatInt(time.Now().UnixNano(), 36)
+	write("source.yaml", "kind: postgres\ncapture: direct\nconnection: ${env:LAKEWEIR_UNUSED}\ntoken_key: ${env:LAKEWEIR_UNUSED}\n"+
+		"slot: "+slot+"\npublication: "+slot+"\nheartbeat: {interval: 200ms}\ndefaults: {owner: team-shop, freshness_tier: realtime}\n"+sourceYAML)
+	for name, content := range files {
+		write(name, content)
+	}
+	config, problems := tableconfig.LoadDir(dir)
+	require.NoError(t, problems.Err())
+	require.Len(t, config.Sources, 1)
+	r.source, r.tables = config.Sources[0], config.Tables
+
+	var err error
+	r.conn, err = pgx.Connect(t.Context(), r.dsn)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = r.conn.Close(context.WithoutCancel(t.Context())) })
+	r.registry, err = registry.Open(t.Context(), catalog.Secret(r.dsn))
+	require.NoError(t, err)
+	t.Cleanup(r.registry.Close)
+	values := []catalog.Table{}
+	for _, table := range r.tables {
+		values = append(values, *table)
+	}
+	require.NoError(t, r.registry.SyncConfig(t.Context(), []catalog.Source{*r.source}, values))
+	wh := t.TempDir()
+	r.lakeCfg = lake.Config{Catalog: "sqlite://" + filepath.Join(wh, "catalog.db"), Warehouse: "file://" + filepath.Join(wh, "lake")}
+	t.Cleanup(func() {
+		if r.cancel != nil {
+			r.cancel()
+			<-r.done
+		}
+	})
+	return r
+}
+
+// start starts a worker.
+func (r *rig) start() {
+	r.t.Helper()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(r.t.Context()))
+	r.cancel, r.done = cancel, make(chan error, 1)
+	go func() {
+		r.done <- worker.Run(ctx, worker.Config{
+			Source: r.source, Tables: r.tables, DSN: catalog.Secret(r.dsn), TokenKey: tokenKey,
+			Lake: r.lakeCfg, Registry: r.registry, Logger: testLogger(r.t), Limits: r.limits,
+		})
+	}()
+}
+
+// stop stops the worker as SIGTERM does.
+func (r *rig) stop() {
+	r.t.Helper()
+	r.cancel()
+	require.NoError(r.t, <-r.done)
+	r.cancel = nil
+}
+
+// exec runs statements, each a transaction of its own.
+func (r *rig) exec(sql string) {
+	r.t.Helper()
+	_, err := r.conn.Exec(r.t.Context(), sql)
+	require.NoError(r.t, err, sql)
+}
+
+// landed waits until every layer of every table has everything that has been
+// committed by now, or the table has stopped.
+func (r *rig) landed() {
+	r.t.Helper()
+	var end string
+	require.NoError(r.t, r.conn.QueryRow(r.t.Context(), "select pg_current_wal_insert_lsn()::text").Scan(&end))
+	want, err := catalog.ParseLSN(end)
+	require.NoError(r.t, err)
+	r.wait(func(v *registry.TableView) bool {
+		through := v.Status.BronzeThrough
+		if t := r.table(v.Name.String()); t.Current {
+			through = min(through, v.Status.CurrentThrough)
+		}
+		if t := r.table(v.Name.String()); t.History {
+			through = min(through, v.Status.HistoryThrough)
+		}
+		return v.Status.State.Stopped() || v.Status.State == catalog.Streaming && through >= want
+	})
+}
+
+// wait waits until every table satisfies ok.
+func (r *rig) wait(ok func(*registry.TableView) bool) {
+	r.t.Helper()
+	deadline := time.After(60 * time.Second)
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		views, err := r.registry.Tables(r.t.Context())
+		require.NoError(r.t, err)
+		if !slices.ContainsFunc(views, func(v registry.TableView) bool { return !ok(&v) }) {
+			return
+		}
+		select {
+		case <-tick.C:
+		case err := <-r.done:
+			require.Fail(r.t, "the worker ended", "%v", err)
+		case <-deadline:
+			for _, v := range views {
+				r.t.Logf("%s: %+v", v.Name, v.Status)
+			}
+			require.Fail(r.t, "the lake does not catch up")
+		}
+	}
+}
+
+func (r *rig) table(name string) *catalog.Table {
+	i := slices.IndexFunc(r.tables, func(t *catalog.Table) bool { return t.Name.String() == name })
+	require.GreaterOrEqual(r.t, i, 0, "no table %s", name)
+	return r.tables[i]
+}
+
+// cells is a row by column name, as Postgres prints it; NULL is missing.
+type cells map[string]string
+
+// rows reads a layer of a table through a scan of its own.
+func (r *rig) rows(table string, layer catalog.Layer) (columns []string, out []cells) {
+	r.t.Helper()
+	l, err := lake.Open(r.t.Context(), r.lakeCfg, testLogger(r.t))
+	require.NoError(r.t, err)
+	defer l.Close()
+	v, err := l.View(r.t.Context(), r.source.LakeName(catalog.ParseTableName(table), layer), 0)
+	require.NoError(r.t, err)
+	schema, rows, err := v.Scan(r.t.Context(), lake.ScanOptions{})
+	require.NoError(r.t, err)
+	for _, c := range schema.Columns {
+		columns = append(columns, c.Name)
+	}
+	for part, err := range rows {
+		require.NoError(r.t, err)
+		for row := range part.Len() {
+			line := cells{}
+			for col, c := range schema.Columns {
+				if part.HasValue(row, col) {
+					line[c.Name] = text(part, row, col, c.Type)
+				}
+			}
+			out = append(out, line)
+		}
+	}
+	return columns, out
+}
+
+func text(rows *change.Rows, row, col int, t catalog.Type) string {
+	if t.Fixed() {
+		return string(typemap.AppendText(nil, t, rows.Fixed(row, col), nil))
+	}
+	return string(typemap.AppendText(nil, t, 0, rows.Bytes(row, col)))
+}
+
+// state returns what the registry says of a table.
+func (r *rig) state(table string) registry.TableView {
+	r.t.Helper()
+	views, err := r.registry.Tables(r.t.Context())
+	require.NoError(r.t, err)
+	i := slices.IndexFunc(views, func(v registry.TableView) bool { return v.Name.String() == table })
+	require.GreaterOrEqual(r.t, i, 0)
+	return views[i]
+}
+
+// short prints a long run of one letter as x*9000.
+func short(s string) string {
+	if len(s) > 40 && strings.Count(s, s[:1]) == len(s) {
+		return fmt.Sprintf("%s*%d", s[:1], len(s))
+	}
+	return s
+}
