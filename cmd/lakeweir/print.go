@@ -26,7 +26,7 @@ func printError(w io.Writer, err error) {
 		if p.At != "" {
 			fmt.Fprintf(&b, "   %s", p.At)
 		}
-		fmt.Fprintf(&b, "\n    %s\n", strings.ReplaceAll(p.Message, "\n", "\n    "))
+		fmt.Fprintf(&b, "\n    %s\n", indent(p.Message))
 		if p.Hint != "" {
 			fmt.Fprintf(&b, "    → %s\n", strings.ReplaceAll(p.Hint, "\n", "\n      "))
 		}
@@ -91,3 +91,6 @@ func flatten(err error) []error {
 	}
 	return []error{err}
 }
+
+// indent sets the further lines of a text under its first, four spaces in.
+func indent(s string) string { return strings.ReplaceAll(s, "\n", "\n    ") }
