@@ -192,3 +192,22 @@ func TestNoSecretOfTestdataIsShown(t *testing.T) {
 	}
 	require.Greater(t, secrets, 5)
 }
+
+// TestAMountedConfigMapIsRead lays files out as Kubernetes does: links to links.
+func TestAMountedConfigMapIsRead(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "shop")
+	data := filepath.Join(dir, "..2026_01_01")
+	require.NoError(t, os.MkdirAll(data, 0o755))
+	require.NoError(t, os.Symlink("..2026_01_01", filepath.Join(dir, "..data")))
+	for name, text := range map[string]string{"source.yaml": sourceForTables, "public.orders.yaml": "table: public.orders\nprimary_key: [id]\n"} {
+		require.NoError(t, os.WriteFile(filepath.Join(data, name), []byte(text), 0o600))
+		require.NoError(t, os.Symlink(filepath.Join("..data", name), filepath.Join(dir, name)))
+	}
+	for _, root := range []string{dir, filepath.Dir(dir)} {
+		config, problems := LoadDir(root)
+		require.NoError(t, problems.Err())
+		require.Len(t, config.Tables, 1)
+		require.Equal(t, "shop/public.orders", config.Tables[0].ID())
+	}
+}

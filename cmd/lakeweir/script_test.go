@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"flag"
+	"os/exec"
 	"strconv"
 	"testing"
 
@@ -35,7 +37,7 @@ func status(ts *testscript.TestScript, neg bool, args []string) {
 	err := ts.Exec(args[1], args[2:]...)
 	got := "0"
 	if err != nil {
-		exit, ok := err.(interface{ ExitCode() int })
+		exit, ok := errors.AsType[*exec.ExitError](err)
 		if !ok {
 			ts.Fatalf("run %s: %v", args[1], err)
 		}
