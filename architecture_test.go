@@ -5,7 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"io/fs"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -163,6 +166,7 @@ type listedPackage struct {
 
 func listPackages(t *testing.T) []listedPackage {
 	t.Helper()
+	dependOnEveryFile(t)
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-e", "-tags=e2e", "-json=ImportPath,Doc,Imports,GoFiles", "./...").Output()
 	if err != nil {
 		t.Fatal(err)
@@ -181,5 +185,25 @@ func listPackages(t *testing.T) []listedPackage {
 		if p.ImportPath+"/" != module && len(p.GoFiles) > 0 { // the root and folders of tests alone are no layer
 			packages = append(packages, p)
 		}
+	}
+}
+
+// dependOnEveryFile makes go test's cache notice changes anywhere in the module:
+// what go list reads is not this process's doing.
+func dependOnEveryFile(t *testing.T) {
+	t.Helper()
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return nil // a file that has just gone
+		case d.IsDir() && path != "." && strings.HasPrefix(d.Name(), "."):
+			return filepath.SkipDir
+		case strings.HasSuffix(path, ".go"):
+			_, _ = os.Stat(path)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
