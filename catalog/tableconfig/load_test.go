@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -209,5 +211,23 @@ func TestAMountedConfigMapIsRead(t *testing.T) {
 		require.NoError(t, problems.Err())
 		require.Len(t, config.Tables, 1)
 		require.Equal(t, "shop/public.orders", config.Tables[0].ID())
+	}
+}
+
+// TestTheExampleShopNamesColumnsThatItsDatabaseHas reads the demo's DDL as text.
+func TestTheExampleShopNamesColumnsThatItsDatabaseHas(t *testing.T) {
+	t.Parallel()
+	ddl, err := os.ReadFile("../../orchestrator/demo/schema.sql")
+	require.NoError(t, err)
+	config, problems := Load(tableconfigs.Files, "tableconfigs")
+	require.NoError(t, problems.Err())
+	for _, table := range config.Tables {
+		_, body, found := strings.Cut(string(ddl), "create table "+table.Name.Name+" (\n")
+		require.True(t, found, table.Name)
+		body, _, _ = strings.Cut(body, "\n);")
+		columns := slices.Concat(table.PrimaryKey, table.TrackColumns, table.TrackExcept, slices.Collect(maps.Keys(table.PII)))
+		for _, c := range columns {
+			require.Regexp(t, `(?m)^ +`+c+` `, body, "%s of %s", c, table.Name)
+		}
 	}
 }
