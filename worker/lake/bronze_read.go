@@ -30,6 +30,9 @@ func (b *bronze) Read(ctx context.Context, after, through catalog.Position, maxR
 			return
 		}
 		r := &eventReader{layer: b.layer, after: after, through: through, max: max(1, maxRows), yield: yield}
+		if st, err := stateOf(b.tbl.Metadata(), b.name); err == nil {
+			r.epoch = st.Cursor.Epoch
+		}
 		if err := r.run(ctx, lg); err != nil && !errors.Is(err, errEnough) {
 			yield(nil, b.lake.unavailable(err, "the changes in "+b.name+" cannot be read"))
 		}
@@ -59,11 +62,6 @@ type span struct {
 }
 
 func (r *eventReader) run(ctx context.Context, lg *ledger) error {
-	state, err := stateOf(r.layer.tbl.Metadata(), r.layer.name)
-	if err != nil {
-		return err
-	}
-	r.epoch = state.Cursor.Epoch
 	r.own = r.layer.own(colOp, colBefore, colAfter, colOtherKey, colLSN, colTxID, colCommitLSN, colOrdinal, colGeneration, colSourceTS, colUnavailable, colUnfit, colBeforeComplete)
 	for _, group := range r.plan(lg) {
 		var err error
@@ -142,14 +140,26 @@ func readInt(b []byte) (int64, bool) {
 // stream yields the changes of a file that is in order.
 func (r *eventReader) stream(ctx context.Context, file *dataFile) error {
 	var last catalog.Position
-	return r.each(ctx, file, func() *change.Batch { return r.current() }, func() error {
-		n := len(r.batch.Changes)
-		if p := r.batch.Changes[n-1].Position; p.Compare(last) < 0 {
-			return fmt.Errorf("%s is out of order at %s", file.path, p)
-		} else {
-			last = p
+	return r.each(ctx, file, func(d *decoder, sel []int) error {
+		for len(sel) > 0 {
+			room, err := r.room(d.position(sel[0]))
+			if err != nil {
+				return err
+			}
+			n := min(room, len(sel))
+			at := len(r.batch.Changes)
+			if err := d.append(r.batch, sel[:n]); err != nil {
+				return err
+			}
+			for _, c := range r.batch.Changes[at:] {
+				if c.Position.Compare(last) < 0 {
+					return fmt.Errorf("%s is out of order at %s", file.path, c.Position)
+				}
+				last = c.Position
+			}
+			sel = sel[n:]
 		}
-		return r.cut()
+		return nil
 	})
 }
 
@@ -157,23 +167,21 @@ func (r *eventReader) stream(ctx context.Context, file *dataFile) error {
 func (r *eventReader) sorted(ctx context.Context, files []*dataFile) error {
 	all := r.empty()
 	for _, f := range files {
-		if err := r.each(ctx, f, func() *change.Batch { return all }, func() error { return nil }); err != nil {
+		if err := r.each(ctx, f, func(d *decoder, sel []int) error { return d.append(all, sel) }); err != nil {
 			return err
 		}
 	}
 	slices.SortStableFunc(all.Changes, func(a, b change.Change) int { return a.Position.Compare(b.Position) })
-	for i := range all.Changes {
-		c := all.Changes[i]
-		out := r.current()
-		for _, row := range []*int{&c.Before, &c.After, &c.Other} {
-			if *row >= 0 {
-				*row = out.Rows.CopyRow(all.Rows, *row)
-			}
-		}
-		out.Changes = append(out.Changes, c)
-		if err := r.cut(); err != nil {
+	for _, c := range all.Changes {
+		if _, err := r.room(c.Position); err != nil {
 			return err
 		}
+		for _, row := range []*int{&c.Before, &c.After, &c.Other} {
+			if *row >= 0 {
+				*row = r.batch.Rows.CopyRow(all.Rows, *row)
+			}
+		}
+		r.batch.Changes = append(r.batch.Changes, c)
 	}
 	return nil
 }
@@ -182,36 +190,27 @@ func (r *eventReader) empty() *change.Batch {
 	return &change.Batch{Table: r.layer.source, Rows: change.NewRows(r.layer.schema), Epoch: r.epoch}
 }
 
-// current returns the batch that is being filled.
-func (r *eventReader) current() *change.Batch {
+// room makes room for a change at the position and says for how many: a full batch
+// is handed over, but never between the halves of a key move. It waits for the next
+// change, since only that tells whether the transaction went on.
+func (r *eventReader) room(next catalog.Position) (int, error) {
 	if r.batch == nil {
 		r.batch = r.empty()
 	}
-	return r.batch
-}
-
-// cut hands a full batch over, but never between the halves of a key move. It is
-// called after each change, so it holds one more than it hands over: only the next
-// change tells whether the transaction went on.
-func (r *eventReader) cut() error {
 	n := len(r.batch.Changes)
-	if n <= r.max || r.batch.Changes[n-2].MovedAway() {
-		return nil
+	switch {
+	case n < r.max:
+		return r.max - n, nil
+	case r.batch.Changes[n-1].MovedAway():
+		return 1, nil
 	}
-	full := r.batch
-	next := full.Changes[n-1]
-	full.Changes = full.Changes[:n-1]
-	r.batch = nil
-	rest := r.current()
-	for _, row := range []*int{&next.Before, &next.After, &next.Other} {
-		if *row >= 0 {
-			*row = rest.Rows.CopyRow(full.Rows, *row)
-		}
+	p := r.batch.Changes[n-1].Position
+	r.batch.Whole = p.Generation != next.Generation || p.Commit != next.Commit
+	if err := r.flush(); err != nil {
+		return 0, err
 	}
-	rest.Changes = append(rest.Changes, next)
-	p := full.Changes[n-2].Position
-	full.Whole = p.Generation != next.Position.Generation || p.Commit != next.Position.Commit
-	return r.hand(full)
+	r.batch = r.empty()
+	return r.max, nil
 }
 
 func (r *eventReader) flush() error {
@@ -220,41 +219,27 @@ func (r *eventReader) flush() error {
 	}
 	b := r.batch
 	r.batch = nil
-	return r.hand(b)
-}
-
-func (r *eventReader) hand(b *change.Batch) error {
 	if !r.yield(b, nil) {
 		return errEnough
 	}
 	return nil
 }
 
-// each appends the wanted changes of a file to the batch that into returns, and
-// calls added after each.
-func (r *eventReader) each(ctx context.Context, file *dataFile, into func() *change.Batch, added func() error) error {
-	fields := r.own.fields()
-	return r.layer.eachLiveOf(ctx, file, fields, func(_ *dataFile, rec record, sel []int) error {
+// each calls f with the indexes of the wanted changes of each record of a file.
+func (r *eventReader) each(ctx context.Context, file *dataFile, f func(d *decoder, sel []int) error) error {
+	var wanted []int
+	return r.layer.eachLiveOf(ctx, file, r.own.fields(), func(_ *dataFile, rec record, sel []int) error {
 		d, err := r.decoder(rec)
 		if err != nil {
 			return err
 		}
+		wanted = wanted[:0]
 		for _, i := range sel {
-			p := d.position(i)
-			if p.Compare(r.after) <= 0 || p.Compare(r.through) > 0 {
-				continue
-			}
-			b := into()
-			c, err := d.change(b.Rows, i)
-			if err != nil {
-				return err
-			}
-			b.Changes = append(b.Changes, c)
-			if err := added(); err != nil {
-				return err
+			if p := d.position(i); p.Compare(r.after) > 0 && p.Compare(r.through) <= 0 {
+				wanted = append(wanted, i)
 			}
 		}
-		return nil
+		return f(d, wanted)
 	})
 }
 
@@ -315,48 +300,66 @@ func (r *eventReader) structOf(rec record, name string) structImages {
 	return s
 }
 
-// row adds the image at index i to rows, or returns -1 when there is none. missing
-// is the mark of columns that the struct does not have.
-func (s structImages) row(rows *change.Rows, i int, missing change.Mark) (int, error) {
-	if s.arr == nil || s.arr.IsNull(i) {
-		return -1, nil
+// rows adds the images at the indexes sel to rows and returns, for each, its row or
+// -1 when there is none. missing is the mark of columns that the struct lacks.
+func (s structImages) rows(rows *change.Rows, sel []int, missing change.Mark) ([]int, error) {
+	out := make([]int, len(sel))
+	var have []int
+	first := rows.Len()
+	for k, i := range sel {
+		out[k] = -1
+		if s.arr != nil && !s.arr.IsNull(i) {
+			out[k] = rows.Add()
+			have = append(have, i)
+		}
 	}
-	row := rows.Add()
-	sel := []int{i}
+	if len(have) == 0 {
+		return out, nil
+	}
 	for col, f := range s.fields {
 		if f < 0 {
-			rows.SetMark(row, col, missing)
+			for k := range have {
+				rows.SetMark(first+k, col, missing)
+			}
 			continue
 		}
-		if err := columnar.Fill(rows, row, col, s.arr.Field(f), sel); err != nil {
-			return -1, err
+		if err := columnar.Fill(rows, first, col, s.arr.Field(f), have); err != nil {
+			return nil, err
 		}
 	}
-	return row, nil
+	return out, nil
 }
 
 func (d *decoder) position(i int) catalog.Position {
 	return stampPosition(d.gen(i), d.commit(i), d.ordinal(i))
 }
 
-func (d *decoder) change(rows *change.Rows, i int) (change.Change, error) {
-	c := change.Change{
-		Before: -1, After: -1, Other: -1,
-		Position: d.position(i), LSN: catalog.LSN(d.lsn(i)), TxID: uint64(d.tx(i)), CommitTime: d.ts(i),
+// append adds the changes at the indexes sel to a batch.
+func (d *decoder) append(b *change.Batch, sel []int) error {
+	before, err1 := d.before.rows(b.Rows, sel, change.Null)
+	after, err2 := d.after.rows(b.Rows, sel, change.Null)
+	other, err3 := d.other.rows(b.Rows, sel, change.Absent)
+	if err := errors.Join(err1, err2, err3); err != nil {
+		return err
 	}
-	if s := d.op.Value(i); len(s) == 1 {
-		c.Op = change.Op(s[0])
+	for k, i := range sel {
+		c := change.Change{
+			Before: before[k], After: after[k], Other: other[k],
+			Position: d.position(i), LSN: catalog.LSN(d.lsn(i)), TxID: uint64(d.tx(i)), CommitTime: d.ts(i),
+		}
+		if s := d.op.Value(i); len(s) == 1 {
+			c.Op = change.Op(s[0])
+		}
+		if err := d.finish(b.Rows, &c, i); err != nil {
+			return err
+		}
+		b.Changes = append(b.Changes, c)
 	}
-	var err error
-	if c.Before, err = d.before.row(rows, i, change.Null); err != nil {
-		return c, err
-	}
-	if c.After, err = d.after.row(rows, i, change.Null); err != nil {
-		return c, err
-	}
-	if c.Other, err = d.other.row(rows, i, change.Absent); err != nil {
-		return c, err
-	}
+	return nil
+}
+
+// finish puts back a change's marks and keys.
+func (d *decoder) finish(rows *change.Rows, c *change.Change, i int) (err error) {
 	if c.Before >= 0 && d.full(i) == 0 {
 		for col := range d.layer.schema.Columns {
 			if !d.layer.schema.IsKey(col) {
@@ -373,24 +376,24 @@ func (d *decoder) change(rows *change.Rows, i int) (change.Change, error) {
 		d.mark(rows, image, d.unfit, i, change.Unfit)
 	}
 	if len(d.layer.schema.Key) == 0 || c.Op == change.Truncate {
-		return c, nil
+		return nil
 	}
 	if image < 0 {
-		return c, fmt.Errorf("the change at %s has no image", c.Position)
+		return fmt.Errorf("the change at %s has no image", c.Position)
 	}
 	if c.Key, err = rows.AppendKey(nil, image); err != nil {
-		return c, fmt.Errorf("key of the change at %s: %w", c.Position, err)
+		return fmt.Errorf("key of the change at %s: %w", c.Position, err)
 	}
 	if c.Other >= 0 {
 		if c.OtherKey, err = rows.AppendKey(nil, c.Other); err != nil {
-			return c, fmt.Errorf("other key of the change at %s: %w", c.Position, err)
+			return fmt.Errorf("other key of the change at %s: %w", c.Position, err)
 		}
 	}
-	return c, nil
+	return nil
 }
 
 func (d *decoder) mark(rows *change.Rows, row int, names arrow.Array, i int, m change.Mark) {
-	if names == nil {
+	if names == nil || names.IsNull(i) {
 		return
 	}
 	for _, n := range appendNames(nil, names, i) {

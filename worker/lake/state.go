@@ -53,26 +53,28 @@ func summaryOf(to pipeline.LayerState, batch string, version int) (iceberg.Prope
 // a cursor. It fails with lake.cursor_lost when there is none, though the layer was
 // written before: then nothing proves how far it has come.
 func stateOf(md table.Metadata, name string) (pipeline.LayerState, error) {
-	s := md.CurrentSnapshot()
-	for s != nil {
-		if s.Summary != nil && s.Summary.Properties[propCursor] != "" {
-			return parseState(s.Summary.Properties, name)
-		}
-		if s.ParentSnapshotID == nil {
-			s = nil
-			break
-		}
-		if s = md.SnapshotByID(*s.ParentSnapshotID); s == nil {
-			return pipeline.LayerState{}, cursorLost(name, "the snapshots between its head and the last one that Lakeweir wrote have been expired")
-		}
-	}
-	if md.CurrentSnapshot() != nil {
-		return pipeline.LayerState{}, cursorLost(name, "none of its snapshots was written by Lakeweir")
+	if s := md.CurrentSnapshot(); s != nil {
+		return stateAt(md, s, name)
 	}
 	if md.Properties()[propStarted] != "" {
 		return pipeline.LayerState{}, cursorLost(name, "it has no snapshot any more, though Lakeweir wrote to it before")
 	}
 	return pipeline.LayerState{}, nil
+}
+
+// stateAt is stateOf for another snapshot than the head.
+func stateAt(md table.Metadata, s *table.Snapshot, name string) (pipeline.LayerState, error) {
+	for {
+		if s.Summary != nil && s.Summary.Properties[propCursor] != "" {
+			return parseState(s.Summary.Properties, name)
+		}
+		if s.ParentSnapshotID == nil {
+			return pipeline.LayerState{}, cursorLost(name, "none of its snapshots was written by Lakeweir")
+		}
+		if s = md.SnapshotByID(*s.ParentSnapshotID); s == nil {
+			return pipeline.LayerState{}, cursorLost(name, "the snapshots between its head and the last one that Lakeweir wrote have been expired")
+		}
+	}
 }
 
 func parseState(p iceberg.Properties, name string) (pipeline.LayerState, error) {
