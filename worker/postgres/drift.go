@@ -1,0 +1,67 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"github.com/lakeweir/lakeweir/catalog"
+	"github.com/lakeweir/lakeweir/worker/pipeline"
+)
+
+// check compares a table with how the stream describes it from here on. It
+// returns a fault when the lake would have to know of the difference.
+func (s *Source) check(ctx context.Context, t *table, r *relation, at catalog.LSN) *pipeline.Fault {
+	if r.name != t.cfg.Name {
+		return &pipeline.Fault{State: catalog.Quarantined, Err: schemaChanged(t.cfg, t.at(at), "it is now called "+r.name.String())}
+	}
+	if r.id != t.oid {
+		e := catalog.Errorf(catalog.Conflict, catalog.CodeGap, "let the table be read anew",
+			"table %s was dropped and made again: its rows went without a trace in the log", t.name)
+		e.At = t.at(at)
+		return &pipeline.Fault{State: catalog.Gap, Err: e}
+	}
+	if sameWire(r.relationMessage.columns, t.wire) {
+		return nil
+	}
+	schema, err := s.describe(ctx, t, r.relationMessage.columns)
+	if err != nil {
+		return &pipeline.Fault{State: catalog.Quarantined, Err: asError(s.cfg.Source.Name, err)}
+	}
+	if difference := shapeDifference(t.schema, schema); difference != "" {
+		return &pipeline.Fault{State: catalog.Quarantined, Err: schemaChanged(t.cfg, t.at(at), difference)}
+	}
+	t.wire = r.relationMessage.columns // a varchar grew: the lake has text as before
+	return nil
+}
+
+// describe builds a schema from the stream's columns, asking the catalog for
+// their types. It tries for a while, since the stream cannot go on without.
+func (s *Source) describe(ctx context.Context, t *table, columns []wireColumn) (*catalog.Schema, error) {
+	var err error
+	for wait := 100 * time.Millisecond; wait < 10*time.Second; wait *= 2 {
+		var schema *catalog.Schema
+		if schema, err = s.describeOnce(ctx, t, columns); err == nil || sqlState(err) != "" || !isConnectionError(err) {
+			return schema, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(wait):
+		}
+	}
+	return nil, err
+}
+
+func (s *Source) describeOnce(ctx context.Context, t *table, columns []wireColumn) (*catalog.Schema, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.Limits.ConnectTimeout)
+	defer cancel()
+	attributes, err := readAttributes(ctx, s.pool, t.oid)
+	if err != nil {
+		return nil, err
+	}
+	types, err := readTypes(ctx, s.pool, columns)
+	if err != nil {
+		return nil, err
+	}
+	return buildSchema(t.cfg, types, attributes)
+}

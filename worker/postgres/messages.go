@@ -1,0 +1,214 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/lakeweir/lakeweir/catalog"
+	"github.com/lakeweir/lakeweir/worker/change"
+)
+
+// message takes one pgoutput message. Its error ends the whole source; what
+// concerns a table becomes a fault of that table.
+func (s *Source) message(ctx context.Context, at catalog.LSN, data []byte) error {
+	body := data[1:]
+	var err error
+	switch data[0] {
+	case 'B':
+		err = s.begin(body)
+	case 'C':
+		err = s.commit(body)
+	case 'R':
+		err = s.relation(ctx, at, body)
+	case 'I', 'U', 'D':
+		err = s.rowMessage(data[0], at, body)
+	case 'T':
+		err = s.truncate(at, body)
+	case 'Y', 'O', 'M': // a type's name, an origin, a logical message: nothing to us
+	default:
+		err = fmt.Errorf("%w: of kind %q", errMalformed, data[0])
+	}
+	if err != nil {
+		e := catalog.Errorf(catalog.Internal, catalog.CodeDecode, "please report the server's version and this message",
+			"source %s: the stream cannot be read: %w", s.cfg.Source.Name, err)
+		e.At = s.cfg.Source.Name + " at " + at.String()
+		return e
+	}
+	return nil
+}
+
+func (s *Source) begin(body []byte) error {
+	m, err := parseBegin(body)
+	if err != nil {
+		return err
+	}
+	s.nearXID = max(s.nearXID, widenXID(s.nearXID, m.xid))
+	s.tx = transaction{open: true, commit: m.commit, time: m.time, xid: widenXID(s.nearXID, m.xid)}
+	return nil
+}
+
+func (s *Source) commit(body []byte) error {
+	m, err := parseCommit(body)
+	if err != nil {
+		return err
+	}
+	if s.tx.commit >= s.torn {
+		s.torn = 0
+	}
+	s.tx = transaction{}
+	s.reached(m.end)
+	s.ends.add(m.end, time.UnixMicro(m.time))
+	return nil
+}
+
+// step counts a row message and returns its place; false for one outside a
+// transaction.
+func (s *Source) step() (place, error) {
+	if !s.tx.open {
+		return place{}, fmt.Errorf("%w: a row outside a transaction", errMalformed)
+	}
+	p := place{commit: s.tx.commit, ordinal: 2 * s.tx.next}
+	s.tx.next++
+	return p, nil
+}
+
+// takes reports whether a table's change at the place is to be handed over.
+func (s *Source) takes(t *table, p place) bool {
+	if t.stopped {
+		return false
+	}
+	if t.snap != nil && t.window == nil {
+		t.snap.seen.add(s.tx.xid)
+	}
+	if !p.after(t.last) {
+		return false // sent again after a restart
+	}
+	if p.commit < t.floor || t.snap != nil && t.window == nil && !t.cfg.HasKey() {
+		t.last = p // the table's reading, still to come, holds what it did
+		return false
+	}
+	return true
+}
+
+func (s *Source) rowMessage(op byte, at catalog.LSN, body []byte) error {
+	p, err := s.step()
+	if err != nil {
+		return err
+	}
+	if len(body) < 4 {
+		return errMalformed
+	}
+	c := cursor{b: body}
+	r := s.relations[c.u32()]
+	if r == nil {
+		return fmt.Errorf("%w: a row of a table that was not described", errMalformed)
+	}
+	t := r.table
+	if t == nil || !s.takes(t, p) {
+		return nil
+	}
+	m, err := parseRow(op, body)
+	if err != nil {
+		s.fault(t, catalog.Quarantined, t.undecodable(t.into().rows, 0, at, err))
+		return nil
+	}
+	if fault := t.decodeRow(r, op, m, s.change(t, p, at)); fault != nil {
+		s.fault(t, catalog.Quarantined, fault)
+		return nil
+	}
+	s.added(t, p, len(body))
+	return nil
+}
+
+// change is a change at a place, before its message is read.
+func (s *Source) change(t *table, p place, at catalog.LSN) change.Change {
+	return change.Change{
+		Before: -1, After: -1, Other: -1,
+		Position: catalog.Position{Generation: t.generation, Commit: p.commit, Ordinal: p.ordinal},
+		LSN:      at, TxID: s.tx.xid, CommitTime: s.tx.time,
+	}
+}
+
+// added notes that a table has got the changes of a message.
+func (s *Source) added(t *table, p place, size int) {
+	t.last = place{p.commit, p.ordinal + 1}
+	s.tx.changes++
+	w := t.window
+	switch {
+	case w == nil:
+		s.rows++
+		s.bytes += size + 160
+	case s.tooMuch(w.held) && t.cfg.HasKey():
+		// The chunk takes too long for what happens meanwhile: a smaller one, later.
+		s.closeWindow(t)
+		t.snap.limit = max(t.snap.limit/2, min(100, t.snap.most))
+		t.snap.notUntil = s.cfg.Clock().Add(200 * time.Millisecond)
+		s.count()
+	case s.tooMuch(w.held):
+		s.blocked = true
+	}
+}
+
+func (s *Source) truncate(at catalog.LSN, body []byte) error {
+	p, err := s.step()
+	if err != nil {
+		return err
+	}
+	ids, err := parseTruncate(body)
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		r := s.relations[id]
+		if r == nil {
+			return fmt.Errorf("%w: a TRUNCATE of a table that was not described", errMalformed)
+		}
+		t := r.table
+		if t == nil || !s.takes(t, p) {
+			continue
+		}
+		if !t.cfg.ApplyTruncates {
+			e := catalog.Errorf(catalog.Denied, catalog.CodeTruncate,
+				"set apply_truncates: true to let it empty the lake's tables too, then release the table",
+				"table %s was truncated and its configuration says apply_truncates: false", t.name)
+			e.At = t.at(at)
+			s.fault(t, catalog.Quarantined, e)
+			continue
+		}
+		c := s.change(t, p, at)
+		c.Op = change.Truncate
+		b := t.into()
+		b.changes = append(b.changes, c)
+		s.added(t, p, 0)
+	}
+	return nil
+}
+
+// relation takes a description of a table, which comes before its first change on
+// a connection and after each ALTER.
+func (s *Source) relation(ctx context.Context, at catalog.LSN, body []byte) error {
+	m, err := parseRelation(body)
+	if err != nil {
+		return err
+	}
+	r := &relation{relationMessage: m}
+	s.relations[m.id] = r
+	t := s.byOID[m.id]
+	if t == nil {
+		t = s.byName[m.name]
+	}
+	if t == nil || t.stopped {
+		return nil
+	}
+	if s.tx.open && s.tx.commit < t.floor { // how it was before its reading began
+		return nil
+	}
+	if fault := s.check(ctx, t, r, at); fault != nil {
+		s.fault(t, fault.State, fault.Err)
+		return nil
+	}
+	r.table = t
+	r.bind(t.schema)
+	return nil
+}

@@ -1,0 +1,253 @@
+package postgres
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/lakeweir/lakeweir/catalog"
+)
+
+// ours are the columns that the lake's tables have beside the source's.
+var ours = []string{
+	"_lsn", "_updated_at", "_is_deleted", "_source_ts", "_from_snapshot", "_op", "valid_from", "valid_to", "is_current",
+	"_generation", "_commit_lsn", "_ordinal", "_tx_id",
+}
+
+func judgeTable(out *findings, source *catalog.Source, t *catalog.Table, f facts, have tableFacts) {
+	name := t.Name.String()
+	switch {
+	case have.oid == 0:
+		out.add(catalog.Blocks, catalog.CodeSourceTable, name, "correct the name in the table's file, or make the table", "there is no table %s in database %s", name, f.database)
+		return
+	case have.kind == "v" || have.kind == "m" || have.kind == "f":
+		out.add(catalog.Blocks, catalog.CodeSourceTable, name, "configure the tables it shows", "%s is a %s, whose changes are not in the log", name, kindWord(have.kind))
+		return
+	case have.kind == "p":
+		judgePartitioned(out, source, name, f)
+	case have.kind != "r":
+		out.add(catalog.Blocks, catalog.CodeSourceTable, name, "configure a table", "%s is no table", name)
+		return
+	}
+	if !have.permanent {
+		out.add(catalog.Blocks, catalog.CodeSourceTable, name, "ALTER TABLE "+quoteName(t.Name)+" SET LOGGED", "%s is unlogged or temporary: its changes are not in the log", name)
+	}
+	if !have.selectable {
+		out.add(catalog.Blocks, catalog.CodeSourceGrant, name, "GRANT USAGE ON SCHEMA "+quoteIdent(t.Name.Schema)+" TO "+quoteIdent(f.role)+"; GRANT SELECT ON "+quoteName(t.Name)+" TO "+quoteIdent(f.role),
+			"role %s may not read %s", f.role, name)
+	}
+	if have.secured {
+		out.add(catalog.Blocks, catalog.CodeSourceGrant, name, "ALTER ROLE "+quoteIdent(f.role)+" BYPASSRLS", "row security hides rows of %s from role %s", name, f.role)
+	}
+	judgeMembership(out, source, t, f, have)
+	judgeColumns(out, t, f, have)
+	judgeKey(out, t, f, have)
+}
+
+func judgePartitioned(out *findings, source *catalog.Source, name string, f facts) {
+	if f.publication != nil && !f.publication.viaRoot {
+		out.add(catalog.Blocks, catalog.CodeSourcePublication, name, "ALTER PUBLICATION "+quoteIdent(source.Publication)+" SET (publish_via_partition_root = true)",
+			"%s is partitioned and the publication sends its changes under the names of the partitions", name)
+		return
+	}
+	out.add(catalog.Notes, catalog.CodeSourceTable, name, "detach, attach and truncate partitions only together with a new reading of the table",
+		"%s is partitioned: rows that come or go with a whole partition are not in the log", name)
+}
+
+func kindWord(kind string) string {
+	switch kind {
+	case "v":
+		return "view"
+	case "m":
+		return "materialized view"
+	}
+	return "foreign table"
+}
+
+func judgeMembership(out *findings, source *catalog.Source, t *catalog.Table, f facts, have tableFacts) {
+	if f.publication == nil {
+		return
+	}
+	name := t.Name.String()
+	add := "ALTER PUBLICATION " + quoteIdent(source.Publication) + " ADD TABLE " + quoteName(t.Name)
+	switch {
+	case !have.published && source.CreateSlot && f.publication.owned && have.owned:
+		out.add(catalog.Notes, catalog.CodeSourcePublication, name, "", "%s is not in publication %s and will be added", name, source.Publication)
+	case !have.published:
+		out.add(catalog.Blocks, catalog.CodeSourcePublication, name, add, "%s is not in publication %s: its changes are not sent", name, source.Publication)
+	case have.filter != "":
+		out.add(catalog.Blocks, catalog.CodeSourcePublication, name, "ALTER PUBLICATION "+quoteIdent(source.Publication)+" DROP TABLE "+quoteName(t.Name)+"; "+add,
+			"publication %s sends only some rows of %s (it has a WHERE)", source.Publication, name)
+	}
+}
+
+func judgeColumns(out *findings, t *catalog.Table, f facts, have tableFacts) {
+	name := t.Name.String()
+	columns, generated, left := have.replicated(f.version)
+	if len(generated) > 0 {
+		fix := "compute it where the lake is read"
+		if f.version >= 180000 {
+			fix += ", or let the publication send it: SET (publish_generated_columns = stored)"
+		}
+		out.add(catalog.Limits, catalog.CodeSourceGenerated, name, fix, "%s of %s is generated and not replicated: the lake's table does not have it", strings.Join(generated, ", "), name)
+	}
+	if len(left) > 0 {
+		out.add(catalog.Notes, catalog.CodeSourcePublication, name, "", "the publication leaves %s of %s out: the lake's table does not have it", strings.Join(left, ", "), name)
+	}
+	has := func(column string) bool {
+		return slices.ContainsFunc(columns, func(a attribute) bool { return a.name == column })
+	}
+	check := func(field, column string) {
+		if has(column) {
+			return
+		}
+		why := "does not exist"
+		if slices.Contains(generated, column) {
+			why = "is generated and not replicated"
+		} else if slices.Contains(left, column) {
+			why = "is left out by the publication"
+		}
+		out.add(catalog.Blocks, catalog.CodeSourceColumn, name, "correct "+field+" in the table's file; "+name+" has "+columnNames(columns), "%s names column %s of %s, which %s", field, column, name, why)
+	}
+	for _, c := range t.PrimaryKey {
+		check("primary_key", c)
+	}
+	for _, c := range t.TrackColumns {
+		check("track_history_columns", c)
+	}
+	for _, c := range t.TrackExcept {
+		check("track_history_except_columns", c)
+	}
+	for _, c := range sortedKeys(t.PII) {
+		check("pii", c)
+	}
+	for _, a := range columns {
+		if slices.Contains(ours, strings.ToLower(a.name)) {
+			out.add(catalog.Blocks, catalog.CodeSourceColumn, name, "rename the column at the source, or leave it out of the publication's column list", "column %s of %s has a name that the lake's table needs for itself", a.name, name)
+		}
+	}
+}
+
+func sortedKeys(m map[string]catalog.Protection) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+func columnNames(columns []attribute) string {
+	names := make([]string, len(columns))
+	for i, a := range columns {
+		names[i] = a.name
+	}
+	return strings.Join(names, ", ")
+}
+
+// judgeKey asks whether the configured key tells rows apart, and whether every
+// change will carry it.
+func judgeKey(out *findings, t *catalog.Table, f facts, have tableFacts) {
+	name := t.Name.String()
+	if !t.HasKey() {
+		judgeKeyless(out, t, have)
+		return
+	}
+	columns, _, _ := have.replicated(f.version)
+	var nullable []string
+	for _, k := range t.PrimaryKey {
+		i := slices.IndexFunc(columns, func(a attribute) bool { return a.name == k })
+		if i < 0 {
+			return // said already
+		}
+		if !columns[i].notNull {
+			nullable = append(nullable, k)
+		}
+	}
+	key := slices.Sorted(slices.Values(t.PrimaryKey))
+	unique := slices.ContainsFunc(have.indexes, func(i indexFacts) bool {
+		return slices.Equal(slices.Sorted(slices.Values(i.columns)), key)
+	})
+	if !unique {
+		fix := "CREATE UNIQUE INDEX CONCURRENTLY ON " + quoteName(t.Name) + " (" + quoteIdents(t.PrimaryKey) + ")"
+		if primary := have.primaryKey(); primary != nil {
+			fix = "set primary_key: [" + strings.Join(primary, ", ") + "], the table's own, or " + fix
+		}
+		out.add(catalog.Blocks, catalog.CodeSourceKey, name, fix, "no unique index of %s is on exactly (%s): two rows could share the key", name, strings.Join(t.PrimaryKey, ", "))
+	}
+	if len(nullable) > 0 {
+		fix := make([]string, len(nullable))
+		for i, c := range nullable {
+			fix[i] = "ALTER COLUMN " + quoteIdent(c) + " SET NOT NULL"
+		}
+		out.add(catalog.Blocks, catalog.CodeSourceKey, name, "ALTER TABLE "+quoteName(t.Name)+" "+strings.Join(fix, ", "), "key column %s of %s may be NULL", strings.Join(nullable, ", "), name)
+	}
+	judgeIdentity(out, t, have)
+}
+
+func judgeIdentity(out *findings, t *catalog.Table, have tableFacts) {
+	name := t.Name.String()
+	fix := "ALTER TABLE " + quoteName(t.Name) + " REPLICA IDENTITY FULL"
+	var carries []string
+	switch have.identity {
+	case "f":
+		return
+	case "n":
+		if primary := have.primaryKey(); primary != nil && containsAll(primary, t.PrimaryKey) {
+			fix = "ALTER TABLE " + quoteName(t.Name) + " REPLICA IDENTITY DEFAULT"
+		}
+		out.add(catalog.Blocks, catalog.CodeSourceIdentity, name, fix, "the replica identity of %s is NOTHING: updates and deletes do not say of which row", name)
+		return
+	case "d":
+		carries = have.primaryKey()
+	case "i":
+		if i := slices.IndexFunc(have.indexes, func(i indexFacts) bool { return i.identity }); i >= 0 {
+			carries = have.indexes[i].columns
+		}
+	}
+	if len(carries) == 0 {
+		out.add(catalog.Blocks, catalog.CodeSourceIdentity, name, fix, "%s has no primary key, so its replica identity (%s) carries no column: updates and deletes do not say of which row", name, identityWord(have.identity[0]))
+		return
+	}
+	if !containsAll(carries, t.PrimaryKey) {
+		out.add(catalog.Blocks, catalog.CodeSourceIdentity, name, fix+", or set primary_key: ["+strings.Join(carries, ", ")+"]",
+			"deletes of %s carry (%s) only, which does not hold the configured key (%s)", name, strings.Join(carries, ", "), strings.Join(t.PrimaryKey, ", "))
+	}
+}
+
+func judgeKeyless(out *findings, t *catalog.Table, have tableFacts) {
+	name := t.Name.String()
+	if t.Current || t.History {
+		out.add(catalog.Limits, catalog.CodeSourceNoKey, name, "set primary_key, or scd: [] to say that bronze is enough", "%s has no key: current and history are refused, bronze is kept", name)
+	} else {
+		out.add(catalog.Notes, catalog.CodeSourceNoKey, name, "", "%s has no key: bronze only", name)
+	}
+	switch primary := have.primaryKey(); {
+	case have.identity == "n" || have.identity == "d" && primary == nil:
+		severity, when := catalog.Blocks, "once it is published, the server will refuse to update and delete its rows"
+		if have.published {
+			severity, when = catalog.Limits, "the server refuses to update and delete its rows"
+		}
+		out.add(severity, catalog.CodeSourceIdentity, name, "ALTER TABLE "+quoteName(t.Name)+" REPLICA IDENTITY FULL", "%s has no replica identity: %s", name, when)
+	case have.identity != "f":
+		out.add(catalog.Notes, catalog.CodeSourceIdentity, name, "ALTER TABLE "+quoteName(t.Name)+" REPLICA IDENTITY FULL, if bronze shall show whole rows before a change", "updates and deletes of %s carry the key's columns only", name)
+	}
+}
+
+func (t tableFacts) primaryKey() []string {
+	if i := slices.IndexFunc(t.indexes, func(i indexFacts) bool { return i.primary }); i >= 0 {
+		return t.indexes[i].columns
+	}
+	return nil
+}
+
+func containsAll(list, wanted []string) bool {
+	return !slices.ContainsFunc(wanted, func(w string) bool { return !slices.Contains(list, w) })
+}
+
+func quoteIdents(names []string) string {
+	quoted := make([]string, len(names))
+	for i, n := range names {
+		quoted[i] = quoteIdent(n)
+	}
+	return strings.Join(quoted, ", ")
+}

@@ -1,0 +1,88 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pglogrepl"
+
+	"github.com/lakeweir/lakeweir/catalog"
+)
+
+// reconnect makes the connection again, for as long as it takes. It returns an
+// error when that would not be the same log any more, or the slot is gone.
+func (s *stream) reconnect(ctx context.Context, oldPID uint32) (*replicationConn, error) {
+	since, said := s.clock(), s.clock()
+	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
+		conn, err := s.connectAgain(ctx, oldPID)
+		if err == nil {
+			s.log.Info("replication connection is back", "source", s.source, "after", s.clock().Sub(since).Round(time.Millisecond))
+			return conn, nil
+		}
+		if e, ok := errors.AsType[*catalog.Error](err); ok && !e.Kind.Retryable() {
+			return nil, e
+		}
+		if now := s.clock(); now.Sub(said) >= s.limits.Unreachable {
+			said = now
+			if !s.send(ctx, nil, &packet{err: unreachable(s.source, err), down: true}) {
+				return nil, ctx.Err()
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(wait):
+		}
+	}
+}
+
+func (s *stream) connectAgain(ctx context.Context, oldPID uint32) (*replicationConn, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.limits.ConnectTimeout)
+	defer cancel()
+	conn, err := connectReplication(ctx, s.dsn, s.source, s.limits.ConnectTimeout)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.sameLog(ctx, conn); err != nil {
+		_ = conn.Close(ctx)
+		return nil, err
+	}
+	err = s.begin(ctx, conn)
+	if err == nil {
+		return conn, nil
+	}
+	_ = conn.Close(ctx)
+	switch sqlState(err) {
+	case stateObjectInUse: // by the session that we lost and the server has not
+		s.endOwn(ctx, oldPID)
+	case stateUndefinedObject, stateNotInState:
+		return nil, catalog.Errorf(catalog.Conflict, catalog.CodeSourceSlot, "start the source again to see what is missing",
+			"source %s: slot %s cannot be read any more: %w", s.source, s.slot, err)
+	}
+	return nil, err
+}
+
+func (s *stream) sameLog(ctx context.Context, conn *replicationConn) error {
+	id, err := pglogrepl.IdentifySystem(ctx, conn.PgConn)
+	if err != nil {
+		return err
+	}
+	if now := (catalog.Epoch{System: id.SystemID, Timeline: uint32(id.Timeline)}); now != s.epoch {
+		return catalog.Errorf(catalog.Invalid, catalog.CodeSourceSlot, "start the source again: it then checks what of the old log it has",
+			"source %s: another log answers now: system and timeline %s instead of %s", s.source, now, s.epoch)
+	}
+	return nil
+}
+
+// endOwn ends the walsender that served our lost connection, and only that.
+func (s *stream) endOwn(ctx context.Context, pid uint32) {
+	conn, err := connectReplication(ctx, s.dsn, s.source, s.limits.ConnectTimeout)
+	if err != nil {
+		return
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	_, _ = conn.Exec(ctx, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = "+strconv.FormatUint(uint64(pid), 10)+
+		" AND backend_type = 'walsender' AND application_name = "+quoteLiteral(applicationName(s.source))).ReadAll()
+}

@@ -1,0 +1,76 @@
+package postgres
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/lakeweir/lakeweir/catalog"
+)
+
+// relation is a table as the stream describes it at present.
+type relation struct {
+	relationMessage
+	table *table // nil for one that we do not read
+	// columns are, for each column of a row message, the index in the table's
+	// schema, or -1.
+	columns []int
+	// covers reports that the replica identity carries the configured key, so that
+	// a change without an old row did not change the key.
+	covers bool
+}
+
+// bind maps the relation's columns to the schema's by name.
+func (r *relation) bind(schema *catalog.Schema) {
+	r.columns = make([]int, len(r.relationMessage.columns))
+	carried := 0
+	for i, c := range r.relationMessage.columns {
+		r.columns[i] = schema.Index(c.name)
+		if c.identity && r.columns[i] >= 0 && schema.IsKey(r.columns[i]) {
+			carried++
+		}
+	}
+	r.covers = r.identity == 'f' || r.identity != 'n' && carried == len(schema.Key)
+}
+
+// sameWire reports whether both describe the same columns in the same order.
+func sameWire(a, b []wireColumn) bool { return slices.EqualFunc(a, b, wireColumn.sameType) }
+
+// shapeDifference says in words how the columns of two schemas differ; empty when
+// the lake cannot tell them apart.
+func shapeDifference(from, to *catalog.Schema) string {
+	var added, dropped, retyped []string
+	for _, c := range to.Columns {
+		switch i := from.Index(c.Name); {
+		case i < 0:
+			added = append(added, c.Name+" "+c.Source.Name)
+		case !from.Columns[i].Type.Equal(c.Type):
+			retyped = append(retyped, c.Name+" from "+from.Columns[i].Source.Name+" to "+c.Source.Name)
+		}
+	}
+	for _, c := range from.Columns {
+		if to.Index(c.Name) < 0 {
+			dropped = append(dropped, c.Name)
+		}
+	}
+	var parts []string
+	for _, p := range []struct {
+		verb  string
+		names []string
+	}{{"added", added}, {"dropped", dropped}, {"retyped", retyped}} {
+		if len(p.names) > 0 {
+			parts = append(parts, p.verb+" "+strings.Join(p.names, ", "))
+		}
+	}
+	if len(parts) == 0 && !from.SameShape(to) {
+		return "the order of the columns or of the key's columns changed"
+	}
+	return strings.Join(parts, "; ")
+}
+
+func schemaChanged(t *catalog.Table, at, difference string) *catalog.Error {
+	e := catalog.Errorf(catalog.Denied, catalog.CodeSchemaChanged,
+		"the changes before it are stored and the source keeps those after it; bring the columns back as they were, or let the change be approved",
+		"table %s has other columns than the lake: %s", t.Name, difference)
+	e.At = at
+	return e
+}

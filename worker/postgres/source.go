@@ -1,0 +1,128 @@
+package postgres
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/lakeweir/lakeweir/catalog"
+	"github.com/lakeweir/lakeweir/worker/pipeline"
+)
+
+// Source reads a Postgres database. It implements pipeline.Source.
+type Source struct {
+	cfg   Config
+	log   *slog.Logger
+	epoch catalog.Epoch
+	pool  *pgxpool.Pool
+
+	life    context.Context //nolint:containedctx // of the goroutines, from Start to Close
+	end     context.CancelFunc
+	running sync.WaitGroup
+	closing sync.Once
+
+	stream  *stream
+	ends    endOfLog
+	arrived chan struct{} // a chunk may have come
+
+	order     []*table // in the order given to Start
+	byName    map[catalog.TableName]*table
+	byOID     map[uint32]*table
+	relations map[uint32]*relation
+	tx        transaction
+	nearXID   uint64
+
+	packet   *packet
+	at       int         // the next message of the packet
+	through  catalog.LSN // everything that committed before it was decoded
+	torn     catalog.LSN // commit of the transaction that a lost connection cut off; 0: none
+	rows     int         // changes pending, and their size
+	bytes    int
+	blocked  bool // a table without a key holds too much back: the log has to wait
+	waiting  bool // a chunk waits for the log to reach its place
+	askedEnd time.Time
+	faults   []pipeline.Fault
+
+	confirmed, wanted catalog.LSN
+	notedAt           time.Time
+}
+
+var _ pipeline.Source = (*Source)(nil)
+
+// New returns a source that has not connected yet.
+func New(cfg Config) *Source {
+	s := &Source{
+		cfg: cfg.withDefaults(), arrived: make(chan struct{}, 1),
+		byName: map[catalog.TableName]*table{}, byOID: map[uint32]*table{}, relations: map[uint32]*relation{},
+	}
+	s.log = s.cfg.Logger
+	return s
+}
+
+// Drop ends the reading of a table.
+func (s *Source) Drop(name string) {
+	for _, t := range s.order {
+		if t.name == name {
+			s.remove(t)
+			return
+		}
+	}
+}
+
+func (s *Source) remove(t *table) {
+	if t.window != nil {
+		t.window.cancel()
+		t.window = nil
+	}
+	for i, o := range s.order {
+		if o == t {
+			s.order = append(s.order[:i:i], s.order[i+1:]...)
+			break
+		}
+	}
+	delete(s.byName, t.cfg.Name)
+	delete(s.byOID, t.oid)
+	for _, r := range s.relations {
+		if r.table == t {
+			r.table = nil
+		}
+	}
+}
+
+// fault stops a table; what came before goes out with the next slice, and then the
+// fault.
+func (s *Source) fault(t *table, state catalog.State, err *catalog.Error) {
+	if t.window != nil {
+		s.closeWindow(t)
+	}
+	t.stopped = true
+	t.snap = nil
+	s.faults = append(s.faults, pipeline.Fault{Table: t.name, State: state, Err: err})
+}
+
+// Close ends the reading. It tells the server a last time what was confirmed, and
+// returns when the connections are closed or ctx ends.
+func (s *Source) Close(ctx context.Context) error {
+	s.closing.Do(func() {
+		if s.end != nil {
+			s.end()
+		}
+	})
+	done := make(chan struct{})
+	go func() {
+		s.running.Wait()
+		if s.pool != nil {
+			s.pool.Close()
+		}
+		close(done)
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,461 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pglogrepl"
+
+	"github.com/lakeweir/lakeweir/catalog"
+	"github.com/lakeweir/lakeweir/catalog/typemap"
+	"github.com/lakeweir/lakeweir/worker/pipeline"
+)
+
+// Start connects, checks and prepares the source, and begins to read. When no
+// table can start it returns both the faults and an error.
+func (s *Source) Start(ctx context.Context, resumes []pipeline.Resume) ([]pipeline.Fault, error) {
+	s.life, s.end = context.WithCancel(context.WithoutCancel(ctx))
+	faults, err := s.start(ctx, resumes)
+	if err != nil {
+		s.end()
+	}
+	return faults, err
+}
+
+func (s *Source) start(ctx context.Context, resumes []pipeline.Resume) ([]pipeline.Fault, error) {
+	name := s.cfg.Source.Name
+	var err error
+	if s.pool, err = openPool(ctx, s.cfg.DSN, name, s.cfg.Limits.ConnectTimeout, max(s.cfg.Source.Snapshot.Parallel, 1)+2); err != nil {
+		return nil, err
+	}
+	conn, err := connectReplication(ctx, s.cfg.DSN, name, s.cfg.Limits.ConnectTimeout)
+	if err != nil {
+		return nil, s.connectError(ctx, err)
+	}
+	b := &beginning{Source: s, conn: conn, resumes: resumes, failed: map[string]pipeline.Fault{}}
+	if err := b.run(ctx); err != nil {
+		_ = b.conn.Close(ctx)
+		return b.faults(), asError(name, err)
+	}
+	return b.faults(), nil
+}
+
+// connectError explains a refused replication connection: usually it is the role.
+func (s *Source) connectError(ctx context.Context, cause error) *catalog.Error {
+	if sqlState(cause) != "" {
+		if f, err := gather(ctx, s.pool, s.cfg.Source, nil); err == nil {
+			if found := blocking(judgeServerOnly(s.cfg.Source, f)); len(found) > 0 {
+				return findingError(found[0])
+			}
+		}
+	}
+	return unreachable(s.cfg.Source.Name, cause)
+}
+
+func judgeServerOnly(source *catalog.Source, f facts) []catalog.Finding {
+	out := &findings{source: source.Name}
+	judgeServer(out, source, f)
+	return out.list
+}
+
+func blocking(list []catalog.Finding) []catalog.Finding {
+	var out []catalog.Finding
+	for _, f := range list {
+		if f.Severity == catalog.Blocks {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+func findingError(f catalog.Finding) *catalog.Error {
+	at := f.Source
+	if f.Table != "" {
+		at += "/" + f.Table
+	}
+	kind := catalog.Invalid
+	if f.Code == catalog.CodeSourceGrant {
+		kind = catalog.Denied
+	}
+	return &catalog.Error{Kind: kind, Code: f.Code, Message: f.Message, Hint: f.Fix, At: at}
+}
+
+// beginning is the work of Start.
+type beginning struct {
+	*Source
+	conn    *replicationConn
+	resumes []pipeline.Resume
+	failed  map[string]pipeline.Fault
+	facts   facts
+	history forks
+	end     catalog.LSN // of the log, once the tables were published
+	now     visibility  // then
+	newSlot bool
+}
+
+func (b *beginning) faults() []pipeline.Fault {
+	var out []pipeline.Fault
+	for _, r := range b.resumes {
+		if f, failed := b.failed[r.Table.Name.String()]; failed {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+func (b *beginning) fail(t *catalog.Table, state catalog.State, err *catalog.Error) {
+	name := t.Name.String()
+	if _, already := b.failed[name]; !already {
+		b.failed[name] = pipeline.Fault{Table: name, State: state, Err: err}
+	}
+}
+
+// going returns the tables that nothing has stopped yet.
+func (b *beginning) going() []*catalog.Table {
+	var out []*catalog.Table
+	for _, r := range b.resumes {
+		if _, failed := b.failed[r.Table.Name.String()]; !failed {
+			out = append(out, r.Table)
+		}
+	}
+	return out
+}
+
+// noneLeft is the error of a source none of whose tables can start.
+func (b *beginning) noneLeft() error {
+	if len(b.resumes) == 0 || len(b.failed) < len(b.resumes) {
+		return nil
+	}
+	return b.faults()[0].Err
+}
+
+func (b *beginning) run(ctx context.Context) error {
+	id, err := pglogrepl.IdentifySystem(ctx, b.conn.PgConn)
+	if err != nil {
+		return err
+	}
+	b.epoch = catalog.Epoch{System: id.SystemID, Timeline: uint32(id.Timeline)}
+	if err := b.readHistory(ctx); err != nil {
+		return err
+	}
+	if err := b.checkSource(ctx); err != nil {
+		return err
+	}
+	beat := b.heartbeatSQL(ctx)
+	b.publishHeartbeat(ctx)
+	if err := b.checkSlot(ctx, catalog.LSN(id.XLogPos)); err != nil {
+		return err
+	}
+	if err := b.noneLeft(); err != nil {
+		return err
+	}
+	if err := b.readEnd(ctx); err != nil {
+		return err
+	}
+	if err := b.openTables(ctx); err != nil {
+		return err
+	}
+	if err := b.noneLeft(); err != nil {
+		return err
+	}
+	return b.read(ctx, beat)
+}
+
+// readHistory learns where earlier timelines were left, when a cursor is of one.
+func (b *beginning) readHistory(ctx context.Context) error {
+	older := false
+	for _, r := range b.resumes {
+		older = older || !r.Cursor.IsZero() && r.Cursor.Epoch.Timeline < b.epoch.Timeline
+	}
+	if !older {
+		return nil
+	}
+	file, err := pglogrepl.TimelineHistory(ctx, b.conn.PgConn, int32(b.epoch.Timeline))
+	if err != nil {
+		return err
+	}
+	b.history, err = parseForks(file.Content)
+	return err
+}
+
+// checkSource stops on what keeps every table from being read, stops the tables
+// that cannot be read, and publishes the others.
+func (b *beginning) checkSource(ctx context.Context) error {
+	if err := b.look(ctx); err != nil {
+		return err
+	}
+	for _, f := range blocking(judge(b.cfg.Source, b.going(), b.facts)) {
+		switch {
+		case f.Table == "" && f.Code != catalog.CodeSourceSlot:
+			return findingError(f)
+		case f.Table != "":
+			b.failFinding(f)
+		}
+	}
+	going := b.going()
+	if b.cfg.Source.CreateSlot && len(going) > 0 {
+		if err := b.look(ctx); err != nil {
+			return err
+		}
+		for table, err := range b.publish(ctx, b.facts, going) {
+			b.failed[table] = pipeline.Fault{Table: table, State: catalog.Quarantined, Err: err}
+		}
+	}
+	if err := b.look(ctx); err != nil {
+		return err
+	}
+	for i, t := range b.going() {
+		if b.facts.publication != nil && b.facts.tables[i].published {
+			continue
+		}
+		e := catalog.Errorf(catalog.Invalid, catalog.CodeSourcePublication, "ALTER PUBLICATION "+quoteIdent(b.cfg.Source.Publication)+" ADD TABLE "+quoteName(t.Name),
+			"table %s is not in publication %s", t.Name, b.cfg.Source.Publication)
+		b.fail(t, catalog.Quarantined, e)
+	}
+	return b.look(ctx)
+}
+
+// look gathers facts of the tables that are still going, in their order.
+func (b *beginning) look(ctx context.Context) error {
+	var err error
+	b.facts, err = gather(ctx, b.pool, b.cfg.Source, b.going())
+	return err
+}
+
+func (b *beginning) failFinding(f catalog.Finding) {
+	for _, r := range b.resumes {
+		if r.Table.Name.String() == f.Table {
+			b.fail(r.Table, catalog.Quarantined, findingError(f))
+		}
+	}
+}
+
+// checkSlot prepares the slot and finds the tables of which something is missing.
+func (b *beginning) checkSlot(ctx context.Context, end catalog.LSN) error {
+	anyCursor := false
+	for _, r := range b.resumes {
+		if r.Cursor.IsZero() {
+			continue
+		}
+		anyCursor = true
+		if ok, why := continues(r.Cursor, b.epoch, b.history, end); !ok {
+			b.fail(r.Table, catalog.Gap, gapError(r.Table, why))
+		}
+	}
+	gap, made, err := b.prepareSlot(ctx, b.conn, b.facts, anyCursor)
+	if err != nil {
+		return err
+	}
+	if gap != "" {
+		for _, f := range gaps(b.resumes, gap, b.cfg.Source.Slot) {
+			if _, already := b.failed[f.Table]; !already {
+				b.failed[f.Table] = f
+			}
+		}
+		return nil
+	}
+	b.newSlot = made
+	noted, moved, err := b.moved(ctx)
+	if err != nil {
+		return err
+	}
+	if moved && anyCursor {
+		for _, r := range b.resumes {
+			if r.Cursor.IsZero() || r.Cursor.Position.Commit >= b.confirmed {
+				continue // what the slot forgot, the lake has
+			}
+			b.fail(r.Table, catalog.Gap, gapError(r.Table,
+				"slot "+b.cfg.Source.Slot+" was moved to "+b.confirmed.String()+" by somebody else; it had been confirmed up to "+noted.String()))
+		}
+	}
+	if b.cfg.Notes != nil && (made || noted == 0) {
+		if err := b.cfg.Notes.WriteFlushed(ctx, b.confirmed); err != nil {
+			return err
+		}
+	}
+	b.wanted, b.through = b.confirmed, b.confirmed
+	return nil
+}
+
+// readEnd notes what runs and where the log ends, now that the tables are
+// published.
+func (b *beginning) readEnd(ctx context.Context) error {
+	var sees, end string
+	err := b.pool.QueryRow(ctx, "SELECT pg_current_snapshot()::text, pg_current_wal_insert_lsn()::text").Scan(&sees, &end)
+	if err != nil {
+		return err
+	}
+	if b.now, err = parseVisibility(sees); err != nil {
+		return err
+	}
+	b.nearXID = b.now.xmax
+	b.end, err = catalog.ParseLSN(end)
+	return err
+}
+
+// openTables builds what is read of each table.
+func (b *beginning) openTables(ctx context.Context) error {
+	if err := b.look(ctx); err != nil {
+		return err
+	}
+	var all []wireColumn
+	for i := range b.facts.tables {
+		columns, _, _ := b.facts.tables[i].replicated(b.facts.version)
+		for _, a := range columns {
+			all = append(all, a.wireColumn)
+		}
+	}
+	types, err := readTypes(ctx, b.pool, all)
+	if err != nil {
+		return err
+	}
+	have := map[string]tableFacts{}
+	typesOf := map[string][]columnType{}
+	for i, t := range b.going() {
+		columns, _, _ := b.facts.tables[i].replicated(b.facts.version)
+		have[t.Name.String()], typesOf[t.Name.String()] = b.facts.tables[i], types[:len(columns)]
+		types = types[len(columns):]
+	}
+	for _, r := range b.resumes {
+		name := r.Table.Name.String()
+		if f, ok := have[name]; ok {
+			if fault := b.open(r, f, typesOf[name]); fault != nil {
+				b.fail(r.Table, catalog.Quarantined, fault)
+			}
+		}
+	}
+	return nil
+}
+
+func (b *beginning) open(r pipeline.Resume, have tableFacts, types []columnType) *catalog.Error {
+	if have.oid == 0 {
+		return catalog.Errorf(catalog.NotFound, catalog.CodeSourceTable, "make the table or correct its name", "there is no table %s", r.Table.Name)
+	}
+	schema, err := buildSchema(r.Table, types, have.attributes)
+	if err != nil {
+		return asError(b.cfg.Source.Name, err)
+	}
+	if r.Schema != nil {
+		if difference := shapeDifference(unmasked(r.Schema, schema), schema); difference != "" {
+			return schemaChanged(r.Table, r.Table.ID(), difference)
+		}
+		schema.Version = r.Schema.Version
+	}
+	t := &table{cfg: r.Table, name: r.Table.Name.String(), oid: have.oid, schema: schema, generation: 1}
+	for _, c := range types {
+		t.fields = append(t.fields, c.field)
+	}
+	columns, _, _ := have.replicated(b.facts.version)
+	for _, a := range columns {
+		t.wire = append(t.wire, a.wireColumn)
+	}
+	if !r.Cursor.IsZero() {
+		t.last = place{r.Cursor.Position.Commit, r.Cursor.Position.Ordinal}
+		t.read = t.last
+		t.generation = max(r.Cursor.Position.Generation, 1)
+	}
+	if err := b.resumeSnapshot(t, r, have); err != nil {
+		return asError(b.cfg.Source.Name, err)
+	}
+	b.order = append(b.order, t)
+	b.byName[r.Table.Name] = t
+	b.byOID[t.oid] = t
+	return nil
+}
+
+// unmasked gives a recorded schema the types that its source types have, since
+// masking changes them; and the key of now, when none was recorded.
+func unmasked(recorded, now *catalog.Schema) *catalog.Schema {
+	out := *recorded
+	out.Columns = append([]catalog.Column(nil), recorded.Columns...)
+	for i, c := range out.Columns {
+		if c.Source.Base != "" {
+			out.Columns[i].Type = typemap.Postgres(c.Source)
+		}
+	}
+	if len(out.Key) == 0 {
+		out.Key = now.Key
+	}
+	return &out
+}
+
+// resumeSnapshot goes on with the reading of a table's rows, unless it is done.
+func (b *beginning) resumeSnapshot(t *table, r pipeline.Resume, have tableFacts) error {
+	most := max(b.cfg.Source.Snapshot.ChunkRows, 1)
+	snap := &snapshot{limit: most, most: most}
+	if r.Snapshot != nil {
+		t.generation = max(r.Snapshot.Generation, 1)
+		if r.Snapshot.Done {
+			return nil
+		}
+		snap.progress = *r.Snapshot
+		snap.progress.Keys = nil
+		var err error
+		if snap.bound, err = b.unsealKey(t, r.Snapshot.Bound); err != nil {
+			return err
+		}
+		for _, k := range r.Snapshot.Keys {
+			texts, err := b.unsealKey(t, k)
+			if err != nil {
+				return err
+			}
+			snap.keys = append(snap.keys, texts)
+		}
+	}
+	snap.progress.Generation = t.generation
+	snap.progress.Estimate = have.estimate
+	t.snap = snap
+	started := snap.progress.Chunks > 0
+	if !t.cfg.HasKey() && started {
+		t.restartKeyless()
+		started = false
+	}
+	switch {
+	case !started && !b.newSlot:
+		// It may have been published a moment ago: what transactions older than that
+		// wrote before is not in the stream.
+		snap.waitFor = b.now.xmax
+	case started && b.facts.settings["synchronous_standby_names"] != "":
+		// Transactions read before the restart may still be waiting for a standby,
+		// unseen by a reader; which they are is no longer known.
+		snap.waitFor = b.now.xmax
+	}
+	if r.Cursor.IsZero() {
+		t.floor = b.end
+	}
+	return nil
+}
+
+// read starts the goroutines.
+func (b *beginning) read(ctx context.Context, beat string) error {
+	every := 10 * time.Second
+	if ms := b.facts.number("wal_sender_timeout"); ms > 0 {
+		every = min(every, max(time.Duration(ms)*time.Millisecond/3, 100*time.Millisecond))
+	}
+	str := newStream(b.Source, every)
+	str.flushed.Store(uint64(b.confirmed))
+	var err error
+	if b.conn, err = b.startStream(ctx, b.conn, str); err != nil {
+		return err
+	}
+	conn := b.conn
+	b.stream = str
+	b.running.Go(func() { str.run(b.life, conn) })
+	b.running.Go(func() { b.pulse(b.life, beat) })
+	return nil
+}
+
+// asError returns the error itself when it is one for people, and else takes it
+// for a broken connection or a bug.
+func asError(source string, err error) *catalog.Error {
+	if e, ok := errors.AsType[*catalog.Error](err); ok {
+		return e
+	}
+	if isConnectionError(err) {
+		return unreachable(source, err)
+	}
+	e := catalog.Errorf(catalog.Internal, catalog.CodeInternal, "please report it with the worker's log", "source %s: %s", source, serverMessage(err))
+	e.Err = err
+	return e
+}

@@ -1,0 +1,160 @@
+package postgres
+
+import (
+	"github.com/lakeweir/lakeweir/catalog"
+	"github.com/lakeweir/lakeweir/worker/change"
+)
+
+// chunk is rows of one table, read at one point of the log.
+type chunk struct {
+	sees visibility  // of its transaction
+	at   catalog.LSN // P: the end of the log, noted after the snapshot was taken
+	time int64       // when it was read, by the server's clock
+	rows *change.Rows
+	keys [][]byte // by row; nil for a table without a key
+	// bound is the key of the last row as texts; nil when there is no row.
+	bound []string
+	last  bool // there is nothing behind it
+	bytes int
+	err   error
+}
+
+// readAt is the Commit of the rows' positions: odd, so that it is no commit
+// record's, above every one before P and below every one from P on.
+func (c *chunk) readAt() catalog.LSN { return c.at - 1 }
+
+// merge puts a chunk among the changes that were held back while it was read,
+// which begin before the chunk's snapshot was taken, and returns all in order and
+// how many rows of the chunk are among them. next is the ordinal of the chunk's
+// first row. It consumes both.
+//
+// What committed before P goes first. The chunk has seen it, or else it overtook
+// the chunk: then the chunk's row of that key is out of date and is left out, but
+// the values that the change did not send again are taken from it, since nobody
+// else has them. A row lock makes the unseen changes of a key later than the seen
+// ones.
+func merge(held *builder, c *chunk, generation uint32, next uint64) (*builder, int) {
+	split := len(held.changes)
+	for i := range held.changes {
+		if held.changes[i].Position.Commit >= c.at {
+			split = i
+			break
+		}
+	}
+	out := &builder{rows: c.rows}
+	offset := appendRows(c.rows, held)
+	overtaken := overtake(c, held.changes[:split], offset)
+
+	out.changes = make([]change.Change, 0, len(held.changes)+len(c.keys))
+	out.changes = append(out.changes, held.changes[:split]...)
+	reads := appendReads(out, c, generation, next, overtaken)
+	out.changes = append(out.changes, held.changes[split:]...)
+	return out, reads
+}
+
+// appendRows copies the images of changes behind others and points the changes at
+// them. It returns by how much the row numbers grew.
+func appendRows(rows *change.Rows, b *builder) int {
+	offset := rows.Len()
+	for i := range b.rows.Len() {
+		rows.CopyRow(b.rows, i)
+	}
+	for i := range b.changes {
+		c := &b.changes[i]
+		for _, row := range []*int{&c.Before, &c.After, &c.Other} {
+			if *row >= 0 {
+				*row += offset
+			}
+		}
+	}
+	return offset
+}
+
+// overtake finds the rows of the chunk that changes unseen by it have overtaken,
+// and fills from them what those changes did not carry. It returns nil when there
+// is none.
+func overtake(c *chunk, changes []change.Change, read int) []bool {
+	var overtaken []bool
+	var byKey map[string]int
+	for i := range changes {
+		ch := &changes[i]
+		if c.sees.sees(ch.TxID) {
+			continue
+		}
+		if overtaken == nil {
+			overtaken = make([]bool, read)
+			byKey = make(map[string]int, len(c.keys))
+			for row, key := range c.keys {
+				byKey[string(key)] = row
+			}
+		}
+		if ch.Op == change.Truncate {
+			for row := range overtaken {
+				overtaken[row] = true
+			}
+			clear(byKey)
+			continue
+		}
+		if row, found := byKey[string(ch.Key)]; found {
+			overtaken[row] = true
+			delete(byKey, string(ch.Key))
+			fill(c.rows, row, ch.After)
+			if ch.MovedAway() {
+				fill(c.rows, row, ch.Other)
+			}
+		}
+	}
+	return overtaken
+}
+
+// fill gives a row the values that its change did not send.
+func fill(rows *change.Rows, from, to int) {
+	if to < 0 {
+		return
+	}
+	for col := range rows.Schema().Columns {
+		if rows.Mark(to, col) == change.Unavailable {
+			rows.Copy(to, col, rows, from, col)
+		}
+	}
+}
+
+func appendReads(out *builder, c *chunk, generation uint32, next uint64, overtaken []bool) int {
+	reads := 0
+	n := len(c.keys)
+	for row := range n {
+		if overtaken != nil && overtaken[row] {
+			continue
+		}
+		out.changes = append(out.changes, change.Change{
+			Op: change.Read, Before: -1, After: row, Other: -1, Key: c.keys[row],
+			Position: catalog.Position{Generation: generation, Commit: c.readAt(), Ordinal: next + 2*uint64(reads)},
+			LSN:      c.at, CommitTime: c.time,
+		})
+		reads++
+	}
+	return reads
+}
+
+// mergeKeyless begins the reading of a table without a key: of the held changes
+// before P, those that the reading has seen are part of it and are dropped; the
+// others go first. What committed from P on stays held.
+func mergeKeyless(held *builder, c *chunk, generation uint32, next uint64) (out, rest *builder) {
+	rest = &builder{rows: held.rows, keys: held.keys}
+	before := &builder{rows: held.rows}
+	for i := range held.changes {
+		switch ch := held.changes[i]; {
+		case ch.Position.Commit >= c.at:
+			rest.changes = append(rest.changes, ch)
+		case !c.sees.sees(ch.TxID):
+			before.changes = append(before.changes, ch)
+		}
+	}
+	out = &builder{rows: c.rows}
+	if len(before.changes) > 0 {
+		appendRows(c.rows, before)
+		out.changes = append(out.changes, before.changes...)
+	}
+	appendReads(out, c, generation, next, nil)
+	return out, rest
+}
