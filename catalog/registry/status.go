@@ -3,6 +3,7 @@ package registry
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"time"
 
 	"github.com/lakeweir/lakeweir/catalog"
@@ -60,7 +61,7 @@ func (r *Registry) SetTableStatuses(ctx context.Context, source string, statuses
 	for _, s := range statuses {
 		row := statusRow{Name: s.Table, State: s.State, Bronze: lsn(s.BronzeThrough), Current: lsn(s.CurrentThrough), History: lsn(s.HistoryThrough)}
 		if s.Fault != nil {
-			row.Code, row.Message, row.Hint = s.Fault.Code, s.Fault.Error(), s.Fault.Hint
+			row.Code, row.Message, row.Hint = s.Fault.Code, storable(s.Fault.Error()), storable(s.Fault.Hint)
 		}
 		if p := s.Snapshot; p != nil {
 			row.Snapshot = &snapshotDoc{p.Generation, p.Done, p.Rows, p.Estimate, p.Chunks, p.StartedAt}
@@ -120,6 +121,10 @@ on conflict (table_id) do update set state = excluded.state,
 const bucketNow = `to_timestamp(floor(extract(epoch from now()) / 10) * 10)`
 
 const sampleEvery = 10 * time.Second
+
+// storable replaces the one character that Postgres cannot hold in text: a message
+// about a bad value may quote it.
+func storable(s string) string { return strings.ReplaceAll(s, "\x00", "\uFFFD") }
 
 func lsn(l catalog.LSN) *string {
 	if l == 0 {

@@ -19,14 +19,14 @@ func TestOnlyAChangeOfStateIsAnEvent(t *testing.T) {
 	streaming := registry.TableStatus{Table: "public.orders", State: catalog.Streaming, BronzeThrough: 0x16B374D848, CurrentThrough: 7, FreshAt: time.Now().Add(-3 * time.Second)}
 	stopped := streaming
 	stopped.State = catalog.Quarantined
-	stopped.Fault = &catalog.Error{Code: catalog.CodeSchemaChanged, Message: "column total is gone", Hint: "re-snapshot the table", At: "0/16B3748"}
+	stopped.Fault = &catalog.Error{Code: catalog.CodeSchemaChanged, Message: "column to\x00tal is gone\xff", Hint: "re-snapshot the table", At: "0/16B3748"}
 	for _, s := range []registry.TableStatus{streaming, streaming, stopped, stopped, streaming} {
 		require.NoError(t, b.SetTableStatuses(t.Context(), "shop", []registry.TableStatus{s, {Table: "public.unknown", State: catalog.Streaming}}))
 	}
 	d, err := b.Table(t.Context(), "shop", "public.orders")
 	require.NoError(t, err)
 	require.Equal(t, []registry.EventKind{registry.ConfigChanged, registry.StateChanged, registry.StateChanged, registry.StateChanged}, kinds(d))
-	require.JSONEq(t, `{"from": "streaming", "to": "quarantined", "code": "schema.changed", "message": "0/16B3748: column total is gone", "hint": "re-snapshot the table"}`, string(d.Events[1].Detail))
+	require.JSONEq(t, `{"from": "streaming", "to": "quarantined", "code": "schema.changed", "message": "0/16B3748: column to\ufffdtal is gone\ufffd", "hint": "re-snapshot the table"}`, string(d.Events[1].Detail))
 	v := d.Table
 	require.Equal(t, catalog.Streaming, v.State)
 	require.Nil(t, v.Fault)
