@@ -2,8 +2,11 @@ package worker_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -39,8 +42,74 @@ type rig struct {
 	tables   []*catalog.Table
 	limits   pipeline.Limits
 
+	dir    string // of the table files
 	cancel context.CancelFunc
 	done   chan error
+	child  *exec.Cmd
+}
+
+// childEnv makes this test binary a worker: the JSON of a childConfig.
+const childEnv = "LAKEWEIR_TEST_WORKER"
+
+type childConfig struct {
+	Dir, DSN, Catalog, Warehouse string
+}
+
+func TestMain(m *testing.M) {
+	if config := os.Getenv(childEnv); config != "" {
+		if err := runChild(config); err != nil {
+			fmt.Fprintln(os.Stderr, "worker:", err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+func runChild(config string) error {
+	var c childConfig
+	if err := json.Unmarshal([]byte(config), &c); err != nil {
+		return err
+	}
+	ctx := context.Background()
+	files, problems := tableconfig.LoadDir(c.Dir)
+	if err := problems.Err(); err != nil {
+		return err
+	}
+	reg, err := registry.Open(ctx, catalog.Secret(c.DSN))
+	if err != nil {
+		return err
+	}
+	return worker.Run(ctx, worker.Config{
+		Source: files.Sources[0], Tables: files.Tables, DSN: catalog.Secret(c.DSN), TokenKey: tokenKey,
+		Lake: lake.Config{Catalog: c.Catalog, Warehouse: c.Warehouse}, Registry: reg,
+		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
+		Limits: pipeline.Limits{SaveEvery: 20 * time.Millisecond, ReportEvery: 20 * time.Millisecond},
+	})
+}
+
+// startProcess starts a worker in a process of its own, to be killed.
+func (r *rig) startProcess() {
+	r.t.Helper()
+	config, err := json.Marshal(childConfig{Dir: r.dir, DSN: r.dsn, Catalog: r.lakeCfg.Catalog, Warehouse: r.lakeCfg.Warehouse})
+	require.NoError(r.t, err)
+	self, err := os.Executable()
+	require.NoError(r.t, err)
+	r.child = exec.Command(self)
+	r.child.Env = append(os.Environ(), childEnv+"="+string(config))
+	r.child.Stderr = r.t.Output()
+	require.NoError(r.t, r.child.Start())
+	r.t.Cleanup(r.kill)
+}
+
+// kill ends the worker's process as kill -9 does.
+func (r *rig) kill() {
+	if r.child == nil {
+		return
+	}
+	_ = r.child.Process.Kill()
+	_ = r.child.Wait()
+	r.child = nil
 }
 
 // newRig makes a fresh database and reads the table files of a source called
@@ -49,6 +118,7 @@ func newRig(t testing.TB, sourceYAML string, files map[string]string) *rig {
 	t.Helper()
 	r := &rig{t: t, dsn: localpgtest.Database(t), limits: pipeline.Limits{SaveEvery: 20 * time.Millisecond, ReportEvery: 20 * time.Millisecond}}
 	dir := filepath.Join(t.TempDir(), "shop")
+	r.dir = dir
 	require.NoError(t, os.MkdirAll(dir, 0o755))
 	write := func(name, content string) {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
