@@ -1,0 +1,212 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/lakeweir/lakeweir/catalog"
+	"github.com/lakeweir/lakeweir/worker/pipeline"
+)
+
+// Config is what a Reconciler works with.
+type Config struct {
+	Source *catalog.Source
+	DSN    catalog.Secret // the source's resolved connection
+	Lake   Lake
+	// Masking is how personal columns are masked in the lake; may be nil when there
+	// are none.
+	Masking Masking
+	// Wait is how long a table may take to come up with the source, in each round;
+	// default 2 min.
+	Wait time.Duration
+	// Rounds is how often keys that changed meanwhile are looked at; default 5.
+	Rounds int
+	// Details is how many differing keys are shown with their values; default 20.
+	Details int
+	// Quick leaves out what is checked within the lake: bronze, history, and
+	// whether bronze folded anew gives the layers.
+	Quick bool
+	// RefoldBytes bounds the memory of folding bronze anew; a table that needs more
+	// is not folded, and its result says so. Default 1 GiB.
+	RefoldBytes int
+	// Poll is how often the lake is asked how far it has come; default 100 ms.
+	Poll   time.Duration
+	Logger *slog.Logger
+	Clock  func() time.Time // default time.Now
+}
+
+// Reconciler compares the tables of one source. Use one for one call at a time.
+type Reconciler struct {
+	cfg Config
+}
+
+// New returns a Reconciler; it does no I/O.
+func New(cfg Config) *Reconciler {
+	if cfg.Wait == 0 {
+		cfg.Wait = 2 * time.Minute
+	}
+	if cfg.Rounds == 0 {
+		cfg.Rounds = 5
+	}
+	if cfg.Details == 0 {
+		cfg.Details = 20
+	}
+	if cfg.RefoldBytes == 0 {
+		cfg.RefoldBytes = 1 << 30
+	}
+	if cfg.Poll == 0 {
+		cfg.Poll = 100 * time.Millisecond
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Clock == nil {
+		cfg.Clock = time.Now //nolint:forbidigo // the one place where the real clock comes in
+	}
+	return &Reconciler{cfg: cfg}
+}
+
+// Table compares one table. An error means that nothing could be said, or not
+// everything; that the sides differ is no error.
+func (r *Reconciler) Table(ctx context.Context, table *catalog.Table) (*Result, error) {
+	start := r.cfg.Clock()
+	src, err := openSource(ctx, r.cfg.Source.Name, r.cfg.DSN)
+	if err != nil {
+		return nil, err
+	}
+	defer src.close(ctx)
+	run := &tableRun{Reconciler: r, table: table, source: src, result: &Result{Table: table.Name.String(), Kinds: map[Kind]int64{}, Unfit: map[string]int64{}}}
+	if err := run.prepare(ctx); err != nil {
+		return nil, err
+	}
+	if table.HasKey() && (table.Current || table.History) {
+		err = run.keyed(ctx)
+	} else {
+		err = run.keyless(ctx)
+	}
+	run.result.Took = r.cfg.Clock().Sub(start)
+	if err != nil {
+		return nil, err
+	}
+	return run.result, nil
+}
+
+// until asks ok again and again, for as long as Wait; then it fails with why.
+func (r *Reconciler) until(ctx context.Context, ok func(context.Context) (bool, error), why func() *catalog.Error) error {
+	within, cancel := context.WithTimeoutCause(ctx, r.cfg.Wait, errTooLate)
+	defer cancel()
+	tick := time.NewTicker(r.cfg.Poll)
+	defer tick.Stop()
+	for {
+		done, err := ok(within)
+		switch {
+		case done:
+			return nil
+		case errors.Is(context.Cause(within), errTooLate):
+			return why()
+		case err != nil:
+			return err
+		}
+		select {
+		case <-within.Done():
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			return why()
+		case <-tick.C:
+		}
+	}
+}
+
+var errTooLate = errors.New("the lake did not catch up in time")
+
+// cut is one state of a table's layers: those that are kept stand at one cursor,
+// and bronze at or after it.
+type cut struct {
+	bronze, current, history View
+	bronzeCursor             catalog.Position
+	cursor                   catalog.Cursor
+}
+
+// pin finds a cut in which everything is that the source had at the moment.
+func (r *Reconciler) pin(ctx context.Context, src *source, table *catalog.Table, m moment) (*cut, error) {
+	var where string
+	late := func() *catalog.Error {
+		return catalog.Errorf(catalog.Unavailable, catalog.CodeReconcile,
+			"see lakeweir status: the source must be running and the table neither stopped nor far behind; --wait gives it more time",
+			"the lake did not come up with table %s within %s: %s", table.ID(), r.cfg.Wait, where)
+	}
+	err := r.until(ctx, func(ctx context.Context) (bool, error) {
+		through, err := src.confirmed(ctx, r.cfg.Source.Slot)
+		where = "the source is at " + m.lsn.String() + ", bronze is known to be complete up to " + through.String()
+		return err == nil && through >= m.lsn, err
+	}, late)
+	if err != nil {
+		return nil, err
+	}
+	c := &cut{}
+	var least pipeline.LayerState // what the layers must reach, once bronze is whole
+	err = r.until(ctx, func(ctx context.Context) (bool, error) {
+		var err error
+		if c.bronze == nil {
+			if c.bronze, err = r.cfg.Lake.View(ctx, table, catalog.Bronze); err != nil {
+				return false, err
+			}
+			if least, err = c.bronze.State(); err != nil {
+				return false, err
+			}
+			if least.Snapshot != nil && !least.Snapshot.Done {
+				where = "its existing rows are still being read"
+				c.bronze = nil
+				return false, nil
+			}
+		}
+		c.bronzeCursor, c.cursor = least.Cursor.Position, least.Cursor
+		if !table.HasKey() {
+			return true, nil
+		}
+		var states []pipeline.LayerState
+		for _, l := range []struct {
+			kept  bool
+			layer catalog.Layer
+			view  *View
+		}{{table.Current, catalog.Current, &c.current}, {table.History, catalog.History, &c.history}} {
+			if !l.kept {
+				continue
+			}
+			if *l.view, err = r.cfg.Lake.View(ctx, table, l.layer); err != nil {
+				return false, err
+			}
+			state, err := (*l.view).State()
+			if err != nil {
+				return false, err
+			}
+			where = string(l.layer) + " is at " + state.Cursor.Position.String() + ", bronze at " + least.Cursor.Position.String()
+			if state.Cursor.Position.Compare(least.Cursor.Position) < 0 {
+				return false, nil
+			}
+			states = append(states, state)
+		}
+		for _, s := range states {
+			if s.Cursor != states[0].Cursor {
+				where = "current and history did not stand at one cursor"
+				return false, nil
+			}
+			c.cursor = s.Cursor
+		}
+		if c.cursor.Position.Compare(c.bronzeCursor) > 0 { // the layers are ahead of the bronze that was looked at
+			if c.bronze, err = r.cfg.Lake.View(ctx, table, catalog.Bronze); err != nil {
+				return false, err
+			}
+			state, err := c.bronze.State()
+			if err != nil {
+				return false, err
+			}
+			c.bronzeCursor = state.Cursor.Position
+		}
+		return true, nil
+	}, late)
+	return c, err
+}

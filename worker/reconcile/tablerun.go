@@ -1,0 +1,144 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/lakeweir/lakeweir/catalog"
+	"github.com/lakeweir/lakeweir/worker/pipeline"
+)
+
+// tableRun is the comparison of one table.
+type tableRun struct {
+	*Reconciler
+	table  *catalog.Table
+	source *source
+	schema *catalog.Schema // the source's columns as the lake has them
+	layers pipeline.Layers
+	expect *expectation
+	result *Result
+	wrong  violations
+	lacked int64 // rows compared although the lake lacks values of them
+}
+
+// prepare finds the columns on both sides.
+func (t *tableRun) prepare(ctx context.Context) error {
+	bronze, err := t.cfg.Lake.View(ctx, t.table, catalog.Bronze)
+	if err != nil {
+		return err
+	}
+	all, err := sourceColumns(bronze, t.table)
+	if err != nil {
+		return err
+	}
+	if t.layers, err = t.cfg.Lake.Open(ctx, t.table, all); err != nil {
+		return err
+	}
+	t.schema = all
+	have, err := t.source.columns(ctx, t.table.Name)
+	if err != nil {
+		return err
+	}
+	var ordered []sourceColumn
+	for _, c := range all.Columns {
+		i := slices.IndexFunc(have, func(s sourceColumn) bool { return s.name == c.Name })
+		if i < 0 {
+			return catalog.Errorf(catalog.Conflict, catalog.CodeSchemaChanged, "decide how the lake is to follow the source, then compare again",
+				"the lake has a column %q of %s that the source has not", c.Name, t.table.ID())
+		}
+		ordered = append(ordered, have[i])
+	}
+	for _, s := range have {
+		switch {
+		case all.Index(s.name) >= 0:
+		case s.generated:
+			t.note("column %s is generated and not replicated", s.name)
+		default:
+			t.wrong.add(digest{}, "the source has a column %s that the lake has not", s.name)
+		}
+	}
+	for _, c := range ordered {
+		if p := t.table.PII[c.name]; p != "" && t.cfg.Masking == nil {
+			return catalog.Errorf(catalog.Invalid, catalog.CodePrivacyKey, "set token_key in source.yaml", "column %q of %s is masked and there is no tokenisation key to compare it with", c.name, t.table.ID())
+		}
+	}
+	t.expect = newExpectation(t.table, ordered, t.cfg.Masking)
+	return nil
+}
+
+func (t *tableRun) note(format string, args ...any) {
+	t.result.Notes = append(t.result.Notes, fmt.Sprintf(format, args...))
+}
+
+// keyed compares a table that has a key, round by round, and then the layers with
+// each other.
+func (t *tableRun) keyed(ctx context.Context) error {
+	var pending map[digest]struct{} // nil: every key
+	var from catalog.Position       // nothing before it was unseen in an earlier round
+	var first *cut
+	for round := 1; ; round++ {
+		last := round == t.cfg.Rounds
+		p, err := t.round(ctx, last, pending, from)
+		if err != nil {
+			return err
+		}
+		t.result.Rounds = round
+		if first == nil {
+			first = p.cut
+			t.result.At, t.result.LSN, t.result.Cursor = p.moment.at, p.moment.lsn.String(), p.cut.cursor.String()
+		}
+		if !p.over.all {
+			from, pending = p.over.from, p.next()
+		}
+		if pending != nil && len(pending) == 0 {
+			break
+		}
+		if last && pending == nil {
+			return catalog.Errorf(catalog.Unavailable, catalog.CodeReconcile, "try again later", "table %s was truncated in every round", t.table.ID())
+		}
+		if last {
+			t.result.Unsettled = int64(len(pending))
+			break
+		}
+	}
+	if t.cfg.Quick {
+		t.tell(nil)
+		return nil
+	}
+	return t.checkLayers(ctx, first)
+}
+
+// round compares the pending keys at one moment.
+func (t *tableRun) round(ctx context.Context, last bool, pending map[digest]struct{}, from catalog.Position) (*pass, error) {
+	m, err := t.source.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p := &pass{tableRun: t, moment: m, pending: pending, lacking: map[digest]struct{}{}, last: last}
+	if p.cut, err = t.pin(ctx, t.source, t.table, m); err != nil {
+		return nil, err
+	}
+	if p.over, err = findOvertaken(ctx, t.layers.Bronze, m, from, p.cut.cursor.Position); err != nil {
+		return nil, err
+	}
+	if !p.over.all {
+		if err := p.compare(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return p, t.source.end(ctx)
+}
+
+// tell puts the names of keys to what was found wrong.
+func (t *tableRun) tell(names map[digest]string) {
+	t.result.Violations = t.wrong.count
+	for _, v := range t.wrong.shown {
+		what := v.what
+		if name := names[v.key]; name != "" {
+			what = strings.Replace(what, ":", " of "+name+":", 1)
+		}
+		t.result.ViolationsAre = append(t.result.ViolationsAre, what)
+	}
+}
