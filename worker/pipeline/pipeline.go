@@ -144,7 +144,7 @@ func (p *Pipeline) read(ctx context.Context) (slices <-chan readResult, stop fun
 		defer close(done)
 		defer close(ch)
 		for ctx.Err() == nil {
-			s, err := p.cfg.Reader.Next(ctx)
+			s, err := p.next(ctx)
 			if err != nil && ctx.Err() != nil {
 				return
 			}
@@ -159,6 +159,18 @@ func (p *Pipeline) read(ctx context.Context) (slices <-chan readResult, stop fun
 		}
 	}()
 	return ch, func() { cancel(); <-done }
+}
+
+// next is the reader's Next; a panic in it ends this source's run, not the process.
+func (p *Pipeline) next(ctx context.Context) (s Slice, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			p.cfg.Logger.ErrorContext(ctx, "panic while reading", "source", p.cfg.Source.Name, "panic", v, "stack", string(debug.Stack()))
+			err = catalog.Errorf(catalog.Internal, catalog.CodeInternal, "see the worker's log for the stack; please report it",
+				"reading source %s panicked", p.cfg.Source.Name)
+		}
+	}()
+	return p.cfg.Reader.Next(ctx)
 }
 
 type readResult struct {
