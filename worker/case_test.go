@@ -140,7 +140,11 @@ func (r *rig) show(want string, times map[string]string) string {
 			out = append(out, r.bronzeOps(m[2]))
 		case "state":
 			v := r.state(m[2])
-			out = append(out, strings.TrimSpace(fmt.Sprintf("%s %s", v.Status.State, v.Status.Code)))
+			code := catalog.Code("")
+			if v.Fault != nil {
+				code = v.Fault.Code
+			}
+			out = append(out, strings.TrimSpace(fmt.Sprintf("%s %s", v.State, code)))
 		default:
 			lines := r.layerLines(m[2], catalog.Layer(m[1]), times)
 			out = append(out, sortedAs(lines, wantedLines(want, line))...)

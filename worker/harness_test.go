@@ -125,7 +125,7 @@ func newRig(t testing.TB, sourceYAML string, files map[string]string) *rig {
 	}
 	slot := "case_" + strconv.FormatInt(time.Now().UnixNano(), 36)
 	write("source.yaml", "kind: postgres\ncapture: direct\nconnection: ${env:LAKEWEIR_UNUSED}\ntoken_key: ${env:LAKEWEIR_UNUSED}\n"+
-		"slot: "+slot+"\npublication: "+slot+"\nheartbeat: {interval: 200ms}\ndefaults: {owner: team-shop, freshness_tier: realtime}\n"+sourceYAML)
+		"slot: "+slot+"\npublication: "+slot+"\ndefaults: {owner: team-shop, freshness_tier: realtime}\n"+sourceYAML)
 	for name, content := range files {
 		write(name, content)
 	}
@@ -133,6 +133,7 @@ func newRig(t testing.TB, sourceYAML string, files map[string]string) *rig {
 	require.NoError(t, problems.Err())
 	require.Len(t, config.Sources, 1)
 	r.source, r.tables = config.Sources[0], config.Tables
+	r.source.Heartbeat.Interval = 200 * time.Millisecond
 
 	var err error
 	r.conn, err = pgx.Connect(t.Context(), r.dsn)
@@ -194,14 +195,14 @@ func (r *rig) landed() {
 	want, err := catalog.ParseLSN(end)
 	require.NoError(r.t, err)
 	r.wait(func(v *registry.TableView) bool {
-		through := v.Status.BronzeThrough
+		through := v.BronzeThrough
 		if t := r.table(v.Name.String()); t.Current {
-			through = min(through, v.Status.CurrentThrough)
+			through = min(through, v.CurrentThrough)
 		}
 		if t := r.table(v.Name.String()); t.History {
-			through = min(through, v.Status.HistoryThrough)
+			through = min(through, v.HistoryThrough)
 		}
-		return v.Status.State.Stopped() || v.Status.State == catalog.Streaming && through >= want
+		return v.State.Stopped() || v.State == catalog.Streaming && through >= want
 	})
 }
 
@@ -223,7 +224,7 @@ func (r *rig) wait(ok func(*registry.TableView) bool) {
 			require.Fail(r.t, "the worker ended", "%v", err)
 		case <-deadline:
 			for _, v := range views {
-				r.t.Logf("%s: %+v", v.Name, v.Status)
+				r.t.Logf("%s: %+v", v.Name, v)
 			}
 			require.Fail(r.t, "the lake does not catch up")
 		}

@@ -65,7 +65,7 @@ func Run(ctx context.Context, cfg Config) error {
 		Unseal: masks.unseal,
 	})
 	err = pipeline.New(pipeline.Config{
-		Source: cfg.Source, Tables: cfg.Tables, Reader: reader, Lake: l.For(cfg.Source),
+		Source: cfg.Source, Tables: cfg.Tables, Reader: reader, Lake: l.ForSource(cfg.Source),
 		Mask: masks.mask, Observer: observer, Logger: cfg.Logger, Limits: cfg.Limits,
 	}).Run(ctx)
 	if err != nil {
@@ -76,5 +76,5 @@ func Run(ctx context.Context, cfg Config) error {
 
 // Preflight checks a source and returns all findings at once.
 func Preflight(ctx context.Context, source *catalog.Source, tables []*catalog.Table, dsn catalog.Secret) ([]catalog.Finding, error) {
-	return postgres.Preflight(ctx, source, tables, dsn)
+	return postgres.Preflight(ctx, postgres.Config{Source: source, DSN: dsn}, tables)
 }
