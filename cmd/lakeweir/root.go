@@ -51,6 +51,7 @@ func commands() []command {
 	return []command{
 		{groupConfigure, newValidateCommand},
 		{groupConfigure, newConfigCommand},
+		{groupRun, newRunCommand},
 		{groupOther, newVersionCommand},
 	}
 }
