@@ -61,6 +61,9 @@ func openPool(ctx context.Context, dsn catalog.Secret, source string, timeout ti
 		return nil, badDSN(source)
 	}
 	prepareConfig(&c.ConnConfig.Config, source, timeout)
+	// What we write ourselves is told by the log once it is on disk, and must not
+	// wait for a standby.
+	c.ConnConfig.RuntimeParams["synchronous_commit"] = "local"
 	c.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec // no prepared statements: fewer surprises behind DDL
 	c.MaxConns = int32(size)
 	c.MaxConnIdleTime = time.Minute

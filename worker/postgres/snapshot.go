@@ -58,7 +58,7 @@ func (s *Source) openWindows() {
 		if free <= 0 {
 			return
 		}
-		if t.snap == nil || t.window != nil || t.batch != nil || s.cfg.Clock().Before(t.snap.notUntil) {
+		if t.snap == nil || t.snap.changed || t.window != nil || t.batch != nil || s.cfg.Clock().Before(t.snap.notUntil) {
 			continue
 		}
 		s.openWindow(t)
