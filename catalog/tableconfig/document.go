@@ -21,6 +21,7 @@ const (
 	maxFileBytes = 256 << 10
 	maxLines     = 5000
 	maxNesting   = 64
+	maxShown     = 4096 // bytes of a line that an excerpt is taken from
 )
 
 // place is where something stands in a document: a line and column from 1, and
@@ -32,7 +33,7 @@ type place struct{ line, column, length int }
 type document struct {
 	file  string // as shown
 	lines []string
-	shown []string // the lines as they may be shown
+	shown []string // the lines as they may be shown; nil before parse
 	body  ast.Node // nil when empty
 	// keys and values are by path: "heartbeat.interval", "primary_key[1]",
 	// "pii.email".
@@ -45,8 +46,7 @@ func newDocument(file, text string) *document {
 	text = strings.TrimPrefix(text, "\ufeff")
 	// The parser counts a line twice when a comment ends in CR LF.
 	text = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text)
-	lines := strings.Split(text, "\n")
-	return &document{file: file, lines: lines, shown: maskLines(lines, path.Base(file) == sourceFileName), keys: map[string]place{}, values: map[string]place{}, refused: map[string]bool{}}
+	return &document{file: file, lines: strings.Split(text, "\n"), keys: map[string]place{}, values: map[string]place{}, refused: map[string]bool{}}
 }
 
 // parse fills body, or says why it cannot.
@@ -55,6 +55,7 @@ func (d *document) parse() (problem *Problem) {
 	if p := d.refuse(text); p != nil {
 		return p
 	}
+	d.shown = maskLines(d.lines, path.Base(d.file) == sourceFileName)
 	defer func() {
 		if r := recover(); r != nil { // bad input never panics
 			problem = d.problem(catalog.CodeConfigSyntax, place{1, 1, 1}, "the file is not YAML that can be read", "check its quotes, brackets and indentation")
@@ -218,8 +219,11 @@ func (d *document) clamp(p place) place {
 //	> 4 | wrokers: 3
 //	    | ^^^^^^^
 func (d *document) excerpt(at place) string {
-	if at.length == 0 || (len(d.lines) == 1 && d.lines[0] == "") {
-		return "" // the problem is what is not there
+	if at.length == 0 || d.shown == nil || (len(d.lines) == 1 && d.lines[0] == "") {
+		return "" // the problem is what is not there, or the file as a whole
+	}
+	if len(d.lines[at.line-1]) > maxShown {
+		return ""
 	}
 	const width = 100
 	number := len(fmt.Sprint(at.line))

@@ -101,6 +101,10 @@ func maskLines(lines []string, isSource bool) []string {
 			out[i] = line[:indent] + hiddenText
 			continue
 		}
+		if len(line) > maxShown {
+			out[i], under = hiddenText, indent // never shown; matching it would take long
+			continue
+		}
 		out[i] = mask(line)
 		secret := secretKey.MatchString(line)
 		if isSource {
