@@ -50,9 +50,10 @@ var mayImport = map[string][]string{
 	"orchestrator/localpg":         {"catalog"},
 	"orchestrator/localpg/":        {"orchestrator/localpg"},
 	"orchestrator/demo":            {"catalog", "catalog/", "tableconfigs", "orchestrator/localpg"},
-	"orchestrator/monitor":         {"catalog", "catalog/registry"},
+	"orchestrator/monitor":         {"catalog", "catalog/registry", "orchestrator/monitor/"},
+	"orchestrator/monitor/":        {"catalog"},
 	"orchestrator/dashboard/chart": {},
-	"orchestrator/dashboard":       {"catalog", "orchestrator/dashboard/", "orchestrator/monitor"},
+	"orchestrator/dashboard":       {"catalog", "catalog/registry", "orchestrator/dashboard/", "orchestrator/monitor", "orchestrator/monitor/"},
 	"orchestrator/":                {"catalog", "catalog/", "policies", "orchestrator/"},
 	"orchestrator":                 {"catalog", "catalog/", "policies", "migrations", "orchestrator/"},
 
