@@ -1,0 +1,185 @@
+package dashboard
+
+import (
+	"fmt"
+	"math"
+	"net/url"
+	"time"
+
+	"github.com/lakeweir/lakeweir/catalog"
+	"github.com/lakeweir/lakeweir/catalog/registry"
+	"github.com/lakeweir/lakeweir/orchestrator/dashboard/chart"
+	"github.com/lakeweir/lakeweir/orchestrator/monitor"
+	"github.com/lakeweir/lakeweir/orchestrator/monitor/human"
+)
+
+// tableRow is one row of the fleet, in words.
+type tableRow struct {
+	Key, Href           string
+	Health              monitor.Health
+	Sign                string // a mark for those who do not see colours
+	Source, Name        string
+	Note, Hint          string // under the name; Hint only for what waits for a person
+	Age, Tier           string
+	BarSVG, SparkSVG    string
+	Rows, RowsTitle     string
+	Rate                string
+	LastCommit          string
+	Verified, VerifiedT string
+	Unequal             bool // the newest comparison found differences
+	Schema              string
+	Owner               string
+}
+
+func rowOf(t *monitor.Table, now time.Time) tableRow {
+	r := tableRow{
+		Key: t.ID(), Href: tableHref(t.Source, t.Name), Health: t.Health, Sign: sign(t.Health),
+		Source: t.Source, Name: t.Name.String(), Owner: t.Config.Owner,
+		Age: age(t.Freshness), Tier: string(t.Config.Tier), Rate: human.Rate(t.Rate),
+		LastCommit: human.Ago(t.Totals.LastBatchAt, now), Schema: "–",
+		BarSVG:   chart.Bar(t.Freshness.Share(), barClass(t), 54, 5),
+		SparkSVG: sparkline(t.Samples, t.Freshness.Bound, now, 10*time.Minute, registry.SampleEvery, 96, 22),
+	}
+	r.Note, r.Hint = note(t, now)
+	if t.SchemaVersion > 0 {
+		r.Schema = fmt.Sprintf("v%d", t.SchemaVersion)
+	}
+	r.Rows, r.RowsTitle = human.Count(t.Totals.CurrentRows), human.Exact(t.Totals.CurrentRows)+" rows in "+t.Config.CurrentTable+", "+human.Exact(t.Totals.BronzeRows)+" changes in bronze, by the batches recorded"
+	if !t.Config.Current {
+		r.Rows, r.RowsTitle = human.Count(t.Totals.BronzeRows)+" changes", human.Exact(t.Totals.BronzeRows)+" changes in bronze, by the batches recorded"
+	}
+	r.Verified, r.VerifiedT = human.Clock(t.VerifiedThrough, now), "never compared with its source"
+	if !t.VerifiedThrough.IsZero() {
+		r.VerifiedT = "compared with its source without difference at " + t.VerifiedThrough.UTC().Format(time.RFC3339)
+	}
+	if t.Verified != nil && t.Verified.Differing > 0 {
+		r.Unequal, r.VerifiedT = true, human.Exact(t.Verified.Differing)+" rows differed at "+t.Verified.At.UTC().Format(time.RFC3339)
+	}
+	return r
+}
+
+// note is the line under a table's name, and what to do when somebody must.
+func note(t *monitor.Table, now time.Time) (text, hint string) {
+	switch t.Health {
+	case monitor.Quarantined, monitor.Gap, monitor.Paused:
+		if t.Fault != nil {
+			return t.Fault.Message, t.Fault.Hint
+		}
+		return "since " + human.Clock(t.Since, now), ""
+	case monitor.Snapshotting:
+		return progressLine(t.Progress), ""
+	case monitor.Silent:
+		return "no word of its worker; shown is what it last said, " + human.Ago(t.HeardAt, now), ""
+	case monitor.Pending:
+		return "nothing read yet", ""
+	case monitor.Late:
+		switch {
+		case !t.Freshness.Known:
+			return "caught up to nobody knows where yet", ""
+		case t.CurrentThrough != 0 && t.CurrentThrough < t.BronzeThrough, t.HistoryThrough != 0 && t.HistoryThrough < t.BronzeThrough:
+			return "silver is behind bronze", ""
+		}
+		return "the worker is behind the source", ""
+	case monitor.Fresh, monitor.Retired:
+	}
+	switch {
+	case !t.InFiles:
+		return "no file names it any more", ""
+	case len(t.Config.PrimaryKey) == 0:
+		return "no key: bronze only", ""
+	}
+	return "", ""
+}
+
+func progressLine(p *monitor.Progress) string {
+	if p == nil {
+		return "reading existing rows"
+	}
+	s := human.Count(p.Rows) + " rows"
+	if p.Estimate > 0 {
+		s = fmt.Sprintf("%.0f %% · %s of about %s rows", p.Share*100, human.Count(p.Rows), human.Count(max(p.Estimate, p.Rows)))
+	}
+	if p.Rate > 0 {
+		s += " · " + human.Rate(p.Rate)
+	}
+	if p.Left > 0 {
+		s += " · " + human.Span(p.Left) + " left"
+	}
+	return s
+}
+
+func age(f monitor.Freshness) string {
+	if !f.Known {
+		return "unknown"
+	}
+	return human.Span(f.Age)
+}
+
+func barClass(t *monitor.Table) string {
+	switch {
+	case !t.Freshness.Known || t.Health == monitor.Snapshotting || t.Health == monitor.Pending:
+		return "idle"
+	case !t.Freshness.Within():
+		return "over"
+	case t.Health != monitor.Fresh || t.Freshness.Share() > 0.8:
+		return "near"
+	}
+	return "ok"
+}
+
+// sign marks a health where its colour is not seen.
+func sign(h monitor.Health) string {
+	switch h {
+	case monitor.Fresh:
+		return "●"
+	case monitor.Late:
+		return "▲"
+	case monitor.Silent:
+		return "?"
+	case monitor.Pending:
+		return "○"
+	case monitor.Snapshotting:
+		return "◔"
+	case monitor.Quarantined:
+		return "■"
+	case monitor.Gap:
+		return "✕"
+	case monitor.Paused:
+		return "‖"
+	case monitor.Retired:
+		return "–"
+	}
+	return ""
+}
+
+// sparkline draws the worst age of each step of the window, a gap where nobody said.
+func sparkline(samples []registry.Sample, bound time.Duration, now time.Time, window, step time.Duration, width, height int) string {
+	points := make([]float64, int(window/step))
+	for i := range points {
+		points[i] = math.NaN()
+	}
+	end := now.Truncate(step).Add(step) // the step that runs is the last
+	worst := -1.0
+	for _, s := range samples {
+		i := len(points) - 1 - int((end.Add(-step).Sub(s.At.Truncate(step)))/step)
+		if i < 0 || i >= len(points) || s.Age < 0 {
+			continue
+		}
+		if v := s.Age.Seconds(); math.IsNaN(points[i]) || v > points[i] {
+			points[i] = v
+		}
+		worst = max(worst, s.Age.Seconds())
+	}
+	label := "freshness over the last " + human.Span(window) + ": nobody reported"
+	if worst >= 0 {
+		label = fmt.Sprintf("freshness over the last %s: worst %s of %s", human.Span(window),
+			human.Span(time.Duration(worst*float64(time.Second))), human.Span(bound))
+	}
+	return chart.Sparkline(points, bound.Seconds(), width, height, label)
+}
+
+func tableHref(source string, name catalog.TableName) string {
+	return "/tables/" + url.PathEscape(source) + "/" + url.PathEscape(name.String())
+}
+
+func count(n int) string { return human.Exact(int64(n)) }
