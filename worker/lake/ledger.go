@@ -142,22 +142,25 @@ func (l *layer) register(lg *ledger, df iceberg.DataFile, seq int64) *dataFile {
 	return f
 }
 
-func (l *layer) readVectors(lg *ledger, files []iceberg.DataFile) error {
-	if len(files) == 0 {
-		return nil
+func (l *layer) readVectors(lg *ledger, vectors []iceberg.DataFile) error {
+	byPath := map[string][]iceberg.DataFile{}
+	for _, v := range vectors {
+		byPath[v.FilePath()] = append(byPath[v.FilePath()], v)
 	}
-	bitmaps, err := dv.ReadDVs(l.fs, files)
-	if err != nil {
-		return fmt.Errorf("deletion vectors: %w", err)
-	}
-	for i, b := range bitmaps {
-		ref := files[i].ReferencedDataFile()
-		if ref == nil {
-			continue
+	for path, vs := range byPath {
+		bitmaps, err := dv.ReadDVs(l.fs, vs)
+		if err != nil {
+			return fmt.Errorf("deletion vectors in %s: %w", path, err)
 		}
-		if f := lg.byPath[*ref]; f != nil {
-			f.vector = true
-			f.deleted = union(f.deleted, b)
+		for i, b := range bitmaps {
+			ref := vs[i].ReferencedDataFile()
+			if ref == nil {
+				continue
+			}
+			if f := lg.byPath[*ref]; f != nil {
+				f.vector = true
+				f.deleted = union(f.deleted, b)
+			}
 		}
 	}
 	return nil

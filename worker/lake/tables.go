@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/apache/iceberg-go"
 	icecat "github.com/apache/iceberg-go/catalog"
@@ -82,6 +83,9 @@ func (l *Lake) OpenTable(ctx context.Context, source *catalog.Source, t *catalog
 
 func (l *Lake) openLayer(ctx context.Context, source *catalog.Source, t *catalog.Table, schema *catalog.Schema, kind catalog.Layer) (*layer, error) {
 	ident := source.LakeName(t.Name, kind)
+	if err := CheckName(ident); err != nil {
+		return nil, err
+	}
 	ly := &layer{lake: l, kind: kind, source: t, schema: schema, ident: ident, name: dotted(ident)}
 	want := layout(kind, schema)
 	tbl, err := l.cat.LoadTable(ctx, ident)
@@ -100,6 +104,17 @@ func (l *Lake) openLayer(ctx context.Context, source *catalog.Source, t *catalog
 			"the lake's table %s has other columns than %s: %s", ly.name, t.ID(), strings.Join(diff, "; "))
 	}
 	return ly, ly.use(ctx, tbl)
+}
+
+// CheckName reports whether the lake can have a table of that name: Iceberg's
+// catalogs refuse slashes, control characters and the names . and .. in any part.
+func CheckName(ident []string) error {
+	for _, part := range ident {
+		if part == "" || part == "." || part == ".." || strings.ContainsFunc(part, func(r rune) bool { return r == '/' || unicode.IsControl(r) }) {
+			return catalog.Errorf(catalog.Invalid, catalog.CodeLakeConfig, "rename it at the source, or leave it out", "the lake cannot have a table named %q", dotted(ident))
+		}
+	}
+	return nil
 }
 
 func checkOurs(tbl *table.Table, t *catalog.Table, kind catalog.Layer, name string) error {
