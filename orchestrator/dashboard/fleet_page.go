@@ -170,9 +170,9 @@ func cardOf(s *monitor.Source, now time.Time) sourceCard {
 	if s.WAL.Lost {
 		c.Level = string(monitor.OverBudget)
 	}
-	c.WAL = human.Bytes(s.WAL.Retained) + " of WAL held"
+	c.WAL = human.Bytes(s.WAL.Retained) + " WAL"
 	if s.WAL.Budget > 0 {
-		c.WAL = human.Bytes(s.WAL.Retained) + " of " + human.Bytes(s.WAL.Budget) + " WAL budget"
+		c.WAL = human.Bytes(s.WAL.Retained) + " of " + human.Bytes(s.WAL.Budget) + " WAL"
 	}
 	c.BarSVG = chart.Bar(s.WAL.Share, c.Level, 120, 6)
 	return c

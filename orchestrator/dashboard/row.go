@@ -23,6 +23,7 @@ type tableRow struct {
 	Age, Tier           string
 	BarSVG, SparkSVG    string
 	Rows, RowsTitle     string
+	RowsUnit            string // what Rows counts, when it is not rows of current
 	Rate                string
 	LastCommit          string
 	Verified, VerifiedT string
@@ -46,7 +47,11 @@ func rowOf(t *monitor.Table, now time.Time) tableRow {
 	}
 	r.Rows, r.RowsTitle = human.Count(t.Totals.CurrentRows), human.Exact(t.Totals.CurrentRows)+" rows in "+t.Config.CurrentTable+", "+human.Exact(t.Totals.BronzeRows)+" changes in bronze, by the batches recorded"
 	if !t.Config.Current {
-		r.Rows, r.RowsTitle = human.Count(t.Totals.BronzeRows)+" changes", human.Exact(t.Totals.BronzeRows)+" changes in bronze, by the batches recorded"
+		r.RowsUnit = "changes"
+		r.Rows, r.RowsTitle = human.Count(t.Totals.BronzeRows), human.Exact(t.Totals.BronzeRows)+" changes in bronze, by the batches recorded"
+	}
+	if t.Health == monitor.Retired { // it promises nothing any more
+		r.Age, r.Tier, r.BarSVG = "–", "", chart.Bar(0, "idle", 54, 5)
 	}
 	r.Verified, r.VerifiedT = human.Clock(t.VerifiedThrough, now), "never compared with its source"
 	if !t.VerifiedThrough.IsZero() {
@@ -69,7 +74,7 @@ func note(t *monitor.Table, now time.Time) (text, hint string) {
 	case monitor.Snapshotting:
 		return progressLine(t.Progress), ""
 	case monitor.Silent:
-		return "no word of its worker; shown is what it last said, " + human.Ago(t.HeardAt, now), ""
+		return "no word of its worker for " + human.Span(now.Sub(t.HeardAt)), ""
 	case monitor.Pending:
 		return "nothing read yet", ""
 	case monitor.Late:

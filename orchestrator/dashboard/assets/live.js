@@ -7,9 +7,9 @@ const search = document.getElementById('search');
 let busy = false, again = false, lastGood = Date.now();
 
 // morph makes the element a look like b, keeping the nodes, and so focus, selection and
-// scroll positions. Children with data-key are matched by it, others by place.
+// scroll positions; what has data-keep is left alone. Children with data-key are matched by it, others by place.
 function morph(a, b) {
-  if (a.isEqualNode(b)) return;
+  if (a.dataset.keep || a.isEqualNode(b)) return;
   for (const { name } of [...a.attributes]) if (!b.hasAttribute(name)) a.removeAttribute(name);
   for (const { name, value } of b.attributes) if (a.getAttribute(name) !== value) a.setAttribute(name, value);
   const keyed = new Map();

@@ -37,7 +37,7 @@ func Sparkline(points []float64, limit float64, width, height int, label string)
 		return margin + float64(i)/float64(len(points)-1)*(float64(width)-2*margin)
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg class="spark" viewBox="0 0 %d %d" width="%d" height="%d" role="img" aria-label="%s">`, width, height, width, height, html.EscapeString(label))
+	fmt.Fprintf(&b, `<svg class="spark" viewBox="0 0 %d %d" width="%d" height="%d" preserveAspectRatio="none" role="img" aria-label="%s">`, width, height, width, height, html.EscapeString(label))
 	if limit > 0 {
 		fmt.Fprintf(&b, `<line class="limit" x1="0" x2="%d" y1="%s" y2="%s"/>`, width, num(y(limit)), num(y(limit)))
 	}

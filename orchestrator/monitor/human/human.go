@@ -101,8 +101,8 @@ func Bytes(n int64) string {
 	return decimals(f) + " " + units[i]
 }
 
-// Clock prints a time as the page shows it: "14:02:10" on now's day, else with its
-// date; "–" for the zero time. It is in UTC, as everything in the registry.
+// Clock prints a time as the page shows it: "14:02:10" on now's day, else "28 Nov
+// 14:02", and the date alone in another year; "–" for the zero time. It is in UTC, as everything in the registry.
 func Clock(t, now time.Time) string {
 	t, now = t.UTC(), now.UTC()
 	switch {
@@ -110,8 +110,10 @@ func Clock(t, now time.Time) string {
 		return "–"
 	case t.Year() == now.Year() && t.YearDay() == now.YearDay():
 		return t.Format("15:04:05")
+	case t.Year() == now.Year():
+		return t.Format("2 Jan 15:04")
 	default:
-		return t.Format("2006-01-02 15:04")
+		return t.Format("2006-01-02")
 	}
 }
 
