@@ -52,7 +52,7 @@ func (s *shopper) pick() plan {
 	if len(s.orders) < 20 || len(s.customers) == 0 {
 		return s.place(s.ids.order.Add(1))
 	}
-	o := s.orders[s.rng.IntN(len(s.orders))]
+	o := s.anyOrder()
 	switch n := s.rng.IntN(100); {
 	case n < 18 && len(s.orders) < kept:
 		return s.place(s.ids.order.Add(1))
@@ -85,6 +85,15 @@ func (s *shopper) pick() plan {
 	default:
 		return s.refund(o)
 	}
+}
+
+// anyOrder is one of the newest two times in three: that is where things happen.
+func (s *shopper) anyOrder() *order {
+	n := len(s.orders)
+	if s.rng.IntN(3) > 0 {
+		return s.orders[n-1-s.rng.IntN(min(n, 150))]
+	}
+	return s.orders[s.rng.IntN(n)]
 }
 
 func (s *shopper) log(kind string, order int64) step {
@@ -295,8 +304,8 @@ func (s *shopper) renumber(o *order) plan {
 // touchDocuments changes all but the large text of some documents.
 func (s *shopper) touchDocuments() plan {
 	var documents []int64
-	for range 6 {
-		if o := s.orders[s.rng.IntN(len(s.orders))]; o.document != 0 {
+	for range 40 {
+		if o := s.orders[s.rng.IntN(len(s.orders))]; o.document != 0 && len(documents) < 4 {
 			documents = append(documents, o.document)
 		}
 	}

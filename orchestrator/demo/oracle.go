@@ -62,13 +62,10 @@ func history(ctx context.Context, conn *pgx.Conn, table string, key, tracked, al
 	if err != nil {
 		return err
 	}
-	untracked := []string{}
-	for _, c := range all {
-		if !slices.Contains(tracked, c) {
-			untracked = append(untracked, c)
-		}
+	if tracked == nil {
+		tracked = []string{} // not NULL
 	}
-	rows, err := tx.Query(ctx, historySQL(table, key, all), table, untracked)
+	rows, err := tx.Query(ctx, historySQL(table, key, all), table, tracked)
 	if err != nil {
 		return err
 	}

@@ -2,10 +2,15 @@
 -- per key and version.
 --
 --   $1  the table
---   $2  its columns whose change makes no version
+--   $2  the columns whose change makes a version
 --
 -- A transaction counts as a whole: what it left behind, against what it found.
-with change as (
+with untracked as (
+    select coalesce(array_agg(attname::text), '{}') as columns
+    from pg_attribute
+    where attrelid = format('public.%I', $1::text)::regclass and attnum > 0 and attname <> all ($2::text[])
+),
+change as (
     select seq, xid, op, key, old_key, "row"
     from demo_audit.changes
     where tbl = $1
@@ -40,9 +45,10 @@ judged as (
            case
                when "row" is null then found is not null
                when found is null then true
-               else ("row" - $2::text[])::text is distinct from (found - $2::text[])::text
+               else ("row" - u.columns)::text is distinct from (found - u.columns)::text
            end as boundary
     from compared
+    cross join untracked u
 ),
 -- Where the clock went back, a boundary is at the one before it.
 placed as (

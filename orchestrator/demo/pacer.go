@@ -76,8 +76,8 @@ func (p *pacer) run(ctx context.Context, rate float64, rng *rand.Rand) {
 				burst = now.Add(next())
 			}
 			last = now
-			// What could not be done in time is not made up for beyond a tenth of a second.
-			p.fill(rows, max(rate/10, 1))
+			// A machine that was held up for longer does not make up for all of it.
+			p.fill(rows, max(rate/2, 1))
 		case <-ctx.Done():
 			return
 		}

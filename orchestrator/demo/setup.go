@@ -22,10 +22,10 @@ var auditSQL string
 var seedSQL string
 
 // Setup makes the shop in the database: tables, audit, then some rows of each
-// table, as many orders as asked for and the others in proportion. What is there
-// already is left alone, so it may be called at each start, and it goes on where
-// an earlier call was cut off. It refuses a database that has other tables of the
-// same names.
+// table, as many orders as asked for and the others in proportion; none when
+// orders is 0. What is there already is left alone, so it may be called at each
+// start, and it goes on where an earlier call was cut off. It refuses a database
+// that has other tables of the same names.
 func Setup(ctx context.Context, dsn string, orders int) error {
 	conn, err := pgx.Connect(ctx, dsn)
 	if err != nil {
@@ -35,9 +35,12 @@ func Setup(ctx context.Context, dsn string, orders int) error {
 	if err := makeSchema(ctx, conn); err != nil {
 		return err
 	}
+	if orders <= 0 {
+		return nil
+	}
 	for _, step := range strings.Split(seedSQL, "\n-- ")[1:] {
 		name, sql, _ := strings.Cut(step, "\n")
-		sql = strings.ReplaceAll(sql, ":orders", strconv.Itoa(max(orders, 0)))
+		sql = strings.ReplaceAll(sql, ":orders", strconv.Itoa(orders))
 		if err := once(ctx, conn, "seed "+name, sql); err != nil {
 			return err
 		}

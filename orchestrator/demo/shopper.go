@@ -152,11 +152,6 @@ func (s *shopper) long(ctx context.Context) error {
 // up after one that was refused. Deadlocks and doubled keys happen in a busy shop
 // and cost only their transaction.
 func (s *shopper) settle(ctx context.Context, p plan, done []outcome, committed bool, err error) error {
-	var rows int64
-	for _, o := range done {
-		rows += o.rows
-	}
-	s.pacer.pay(max(rows, 1))
 	if err != nil {
 		refused, ok := errors.AsType[*pgconn.PgError](err)
 		if !ok || (refused.Code != "40P01" && refused.Code != "23505") {
@@ -171,9 +166,15 @@ func (s *shopper) settle(ctx context.Context, p plan, done []outcome, committed 
 		committed = false
 	}
 	if !committed {
+		s.pacer.pay(1)
 		s.tally.rolledBack()
 		return nil
 	}
+	var rows int64
+	for _, o := range done {
+		rows += o.rows
+	}
+	s.pacer.pay(max(rows, 1))
 	s.tally.committed(done)
 	if p.after != nil {
 		p.after()
