@@ -42,17 +42,19 @@ func TestLayersShowWhatTheSourceHad(t *testing.T) {
 			t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 				t.Parallel()
 				for _, soft := range []bool{false, true} {
-					liveThrough(t, version, seed, soft)
+					dir := t.TempDir()
+					liveThrough(t, func() *Lake { return open(t, dir) }, version, seed, soft)
 				}
 			})
 		}
 	})
 }
 
-func liveThrough(t *testing.T, version, seed int, soft bool) {
-	dir, table, schema := t.TempDir(), foldtest.Table(soft), foldtest.NewSchema()
+func liveThrough(t *testing.T, open func() *Lake, version, seed int, soft bool) {
+	t.Helper()
+	table, schema := foldtest.Table(soft), foldtest.NewSchema()
 	lf := newLife(seed)
-	l := open(t, dir)
+	l := open()
 	ls := openLayers(t, l, version, table, schema)
 	var at catalog.Cursor
 	var time int64
@@ -60,7 +62,7 @@ func liveThrough(t *testing.T, version, seed int, soft bool) {
 	for i, part := range lf.parts {
 		if (i+seed)%4 == 3 { // everything that is only in memory is lost
 			require.NoError(t, l.Close())
-			l = open(t, dir)
+			l = open()
 			ls = openLayers(t, l, version, table, schema)
 		}
 		b := foldtest.Batch(table, schema, part)

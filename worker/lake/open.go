@@ -54,6 +54,7 @@ func Open(ctx context.Context, cfg Config, logger *slog.Logger) (*Lake, error) {
 		now: time.Now, retry: defaultRetry, images: newImageCache(cfg.CacheBytes),
 		close: func() error { return nil },
 	}
+	makeDurable()
 	if path, ok := strings.CutPrefix(t.warehouse, "file://"); ok {
 		if path, err = url.PathUnescape(path); err == nil {
 			err = os.MkdirAll(path, 0o755)
