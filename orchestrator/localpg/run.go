@@ -10,8 +10,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
+
+	"github.com/lakeweir/lakeweir/catalog"
 )
 
 var errPortTaken = errors.New("its port is taken")
@@ -39,6 +42,12 @@ func (r runner) command(data, remove string, lock *os.File, name string, args fu
 	}
 	extra = append(extra, lock) // descriptor 3
 	if !r.who.reaches(r.ctx, data) {
+		if runtime.GOOS != "linux" {
+			done()
+			return nil, nil, catalog.Errorf(catalog.Invalid, catalog.CodeUsage,
+				"choose a folder that every user can enter, or start as another user than root",
+				"Postgres does not run as root, and user %d may not enter %s", r.who.uid, data)
+		}
 		handle, err := os.Open(data) //nolint:gosec // the caller's folder
 		if err != nil {
 			return nil, nil, err
