@@ -5,11 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/lakeweir/lakeweir/catalog"
 )
 
 // shopper is one connection and the part of the shop that is its own: no two
@@ -154,7 +157,11 @@ func (s *shopper) long(ctx context.Context) error {
 func (s *shopper) settle(ctx context.Context, p plan, done []outcome, committed bool, err error) error {
 	if err != nil {
 		refused, ok := errors.AsType[*pgconn.PgError](err)
-		if !ok || (refused.Code != "40P01" && refused.Code != "23505") {
+		if !ok || strings.HasPrefix(refused.Code, "57P") { // 57P01: the server is shutting down
+			return catalog.Errorf(catalog.Unavailable, catalog.CodeSourceUnreachable,
+				"see the server's log; start again when it runs", "the shop's database was lost: %w", err)
+		}
+		if refused.Code != "40P01" && refused.Code != "23505" {
 			return fmt.Errorf("keep the shop busy: %w", err)
 		}
 		s.cfg.Logger.DebugContext(ctx, "transaction refused", "sqlstate", refused.Code)
@@ -196,7 +203,11 @@ func (s *shopper) send(ctx context.Context, steps []step) (done []outcome, err e
 		batch.Queue(st.sql, st.args...)
 	}
 	results := s.conn.SendBatch(ctx, &batch)
-	defer func() { err = errors.Join(err, results.Close()) }()
+	defer func() {
+		if closed := results.Close(); err == nil {
+			err = closed
+		}
+	}()
 	for _, st := range steps {
 		tag, err := results.Exec()
 		if err != nil {

@@ -10,7 +10,9 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lakeweir/lakeweir/catalog"
 	"github.com/lakeweir/lakeweir/orchestrator/demo"
+	"github.com/lakeweir/lakeweir/orchestrator/localpg"
 	"github.com/lakeweir/lakeweir/orchestrator/localpg/localpgtest"
 )
 
@@ -48,6 +50,25 @@ func TestTheOracleOfABusyShopEndsInItsTables(t *testing.T) {
 		open := requireSoundHistory(t, conn, table, key, columns)
 		require.Equal(t, liveRows(t, conn, table, columns), open, table)
 	}
+}
+
+func TestALostDatabaseEndsTheWorkload(t *testing.T) {
+	t.Parallel()
+	server, err := localpg.Start(t.Context(), localpg.Config{Dir: t.TempDir(), Settings: map[string]string{"fsync": "off"}})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, server.Stop(context.Background())) })
+	require.NoError(t, demo.Setup(t.Context(), server.DSN("postgres"), 100))
+	w := demo.NewWorkload(demo.WorkloadConfig{DSN: server.DSN("postgres"), Rate: 500, MaxHold: 100 * time.Millisecond})
+	done := make(chan error, 1)
+	go func() {
+		_, err := w.Run(t.Context())
+		done <- err
+	}()
+	require.Eventually(t, func() bool { return w.Stats().Transactions > 20 }, 20*time.Second, 10*time.Millisecond)
+	require.NoError(t, server.Stop(t.Context()))
+	err = <-done
+	require.Equal(t, catalog.Unavailable, catalog.KindOf(err), "%v", err)
+	require.NotContains(t, err.Error(), "postgres://")
 }
 
 // requireCountsAgree checks the workload's statistics against the audit's growth,
