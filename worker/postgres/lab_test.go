@@ -358,6 +358,10 @@ func texts(rows *change.Rows, row int) []string {
 	return out
 }
 
+func (s *stored) has(op change.Op) bool {
+	return slices.ContainsFunc(s.events, func(e event) bool { return e.op == op })
+}
+
 // folded is the plainest fold there is: the last writer of a key wins, and a value
 // that was not sent is the one that held.
 func (s *stored) folded() map[string][]string {
