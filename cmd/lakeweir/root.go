@@ -52,6 +52,9 @@ func commands() []command {
 		{groupConfigure, newValidateCommand},
 		{groupConfigure, newConfigCommand},
 		{groupRun, newRunCommand},
+		{groupInspect, newStatusCommand},
+		{groupInspect, newGetCommand},
+		{groupInspect, newDescribeCommand},
 		{groupOther, newVersionCommand},
 	}
 }

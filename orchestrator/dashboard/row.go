@@ -102,7 +102,7 @@ func progressLine(p *monitor.Progress) string {
 	}
 	s := human.Count(p.Rows) + " rows"
 	if p.Estimate > 0 {
-		s = fmt.Sprintf("%.0f %% · %s of about %s rows", p.Share*100, human.Count(p.Rows), human.Count(max(p.Estimate, p.Rows)))
+		s = fmt.Sprintf("%.0f %% · %s of %s rows", p.Share*100, human.Count(p.Rows), human.Count(max(p.Estimate, p.Rows)))
 	}
 	if p.Rate > 0 {
 		s += " · " + human.Rate(p.Rate)
