@@ -110,14 +110,15 @@ func (s *Source) rowMessage(op byte, at catalog.LSN, body []byte) error {
 	}
 	m, err := parseRow(op, body)
 	if err != nil {
-		s.fault(t, catalog.Quarantined, t.undecodable(t.into().rows, 0, at, err))
+		s.fault(t, catalog.Quarantined, t.undecodable(change.NewRows(t.schema), -1, at, err))
 		return nil
 	}
+	before := len(t.into().changes)
 	if fault := t.decodeRow(r, op, m, s.change(t, p, at)); fault != nil {
 		s.fault(t, catalog.Quarantined, fault)
 		return nil
 	}
-	s.added(t, p, len(body))
+	s.added(t, p, len(t.into().changes)-before, len(body))
 	return nil
 }
 
@@ -131,14 +132,14 @@ func (s *Source) change(t *table, p place, at catalog.LSN) change.Change {
 }
 
 // added notes that a table has got the changes of a message.
-func (s *Source) added(t *table, p place, size int) {
+func (s *Source) added(t *table, p place, changes, size int) {
 	t.last = place{p.commit, p.ordinal + 1}
 	s.tx.changes++
 	w := t.window
 	switch {
 	case w == nil:
-		s.rows++
-		s.bytes += size + 160
+		s.rows += changes
+		s.bytes += size + 160*changes
 	case s.tooMuch(w.held) && t.cfg.HasKey():
 		// The chunk takes too long for what happens meanwhile: a smaller one, later.
 		s.closeWindow(t)
@@ -180,7 +181,7 @@ func (s *Source) truncate(at catalog.LSN, body []byte) error {
 		c.Op = change.Truncate
 		b := t.into()
 		b.changes = append(b.changes, c)
-		s.added(t, p, 0)
+		s.added(t, p, 1, 0)
 	}
 	return nil
 }

@@ -98,6 +98,9 @@ func (s *Source) fault(t *table, state catalog.State, err *catalog.Error) {
 	if t.window != nil {
 		s.closeWindow(t)
 	}
+	if t.batch != nil && len(t.batch.changes) == 0 {
+		t.batch = nil
+	}
 	t.stopped = true
 	t.snap = nil
 	s.faults = append(s.faults, pipeline.Fault{Table: t.name, State: state, Err: err})

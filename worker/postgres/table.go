@@ -94,6 +94,9 @@ func (e *valueError) Unwrap() error { return e.err }
 // keyText names a row for a message, when its key may be shown.
 func (t *table) keyText(rows *change.Rows, row int) string {
 	var out []byte
+	if row < 0 {
+		return ""
+	}
 	for _, col := range t.schema.Key {
 		c := t.schema.Columns[col]
 		if _, masked := t.cfg.PII[c.Name]; masked || !rows.HasValue(row, col) {
