@@ -10,8 +10,9 @@ import (
 
 // Commit describes one commit to a layer; field for field what a pipeline knows.
 type Commit struct {
-	Rows       int // rows written
-	Removed    int // rows removed
+	Rows       int   // rows written
+	Removed    int   // rows removed
+	Total      int64 // rows that the layer holds after it; negative when unknown
 	Bytes      int64
 	Files      int
 	SnapshotID int64 // 0 when nothing was committed
@@ -40,26 +41,35 @@ func (b *BatchRecord) Changes() int {
 }
 
 type layerDoc struct {
-	Rows       int   `json:"rows"`
-	Removed    int   `json:"removed"`
-	Files      int   `json:"files"`
-	Bytes      int64 `json:"bytes"`
-	Millis     int64 `json:"ms"`
-	SnapshotID int64 `json:"snapshotId"`
+	Rows       int    `json:"rows"`
+	Removed    int    `json:"removed"`
+	Total      *int64 `json:"total,omitempty"`
+	Files      int    `json:"files"`
+	Bytes      int64  `json:"bytes"`
+	Millis     int64  `json:"ms"`
+	SnapshotID int64  `json:"snapshotId"`
 }
 
 func layerDocOf(c Commit) *layerDoc {
 	if c == (Commit{}) {
 		return nil
 	}
-	return &layerDoc{Rows: c.Rows, Removed: c.Removed, Files: c.Files, Bytes: c.Bytes, Millis: c.Took.Milliseconds(), SnapshotID: c.SnapshotID}
+	d := &layerDoc{Rows: c.Rows, Removed: c.Removed, Files: c.Files, Bytes: c.Bytes, Millis: c.Took.Milliseconds(), SnapshotID: c.SnapshotID}
+	if c.Total >= 0 {
+		d.Total = &c.Total
+	}
+	return d
 }
 
 func (d *layerDoc) commit() Commit {
 	if d == nil {
 		return Commit{}
 	}
-	return Commit{Rows: d.Rows, Removed: d.Removed, Files: d.Files, Bytes: d.Bytes, SnapshotID: d.SnapshotID, Took: time.Duration(d.Millis) * time.Millisecond}
+	c := Commit{Rows: d.Rows, Removed: d.Removed, Total: -1, Files: d.Files, Bytes: d.Bytes, SnapshotID: d.SnapshotID, Took: time.Duration(d.Millis) * time.Millisecond}
+	if d.Total != nil {
+		c.Total = *d.Total
+	}
+	return c
 }
 
 // batchRow is a BatchRecord on its way into SQL.
@@ -84,7 +94,8 @@ type batchRow struct {
 }
 
 // RecordBatches adds batches of one source's tables and their sums, in one statement.
-// A batch recorded twice (same id and time) counts once. Tables that SyncConfig does
+// A batch recorded twice (same id and time) counts once. A layer's rows are what its
+// newest commit says it holds, else the sum of what was written and removed. Tables that SyncConfig does
 // not know are left out. About once in ten minutes it also forgets old batches,
 // samples and events.
 func (r *Registry) RecordBatches(ctx context.Context, source string, batches []BatchRecord) error {
@@ -129,8 +140,11 @@ with added as (
 ), sums as (
 	select table_id, sum(creates + updates + deletes + reads + truncates)::bigint as changes, max(at) as at, max(newest) as newest,
 		sum(coalesce((bronze->>'rows')::bigint - (bronze->>'removed')::bigint, 0))::bigint as bronze,
+		(array_agg((bronze->>'total')::bigint order by at desc) filter (where bronze ? 'total'))[1] as bronze_total,
 		sum(coalesce((current->>'rows')::bigint - (current->>'removed')::bigint, 0))::bigint as current,
-		sum(coalesce((history->>'rows')::bigint - (history->>'removed')::bigint, 0))::bigint as history
+		(array_agg((current->>'total')::bigint order by at desc) filter (where current ? 'total'))[1] as current_total,
+		sum(coalesce((history->>'rows')::bigint - (history->>'removed')::bigint, 0))::bigint as history,
+		(array_agg((history->>'total')::bigint order by at desc) filter (where history ? 'total'))[1] as history_total
 	from added group by table_id order by table_id
 ), samples as (
 	insert into lakeweir.table_samples as o (at, table_id, changes)
@@ -138,11 +152,11 @@ with added as (
 	on conflict (at, table_id) do update set changes = o.changes + excluded.changes
 )
 insert into lakeweir.table_totals as o (table_id, changes, bronze_rows, current_rows, history_rows, last_batch_at, newest)
-select table_id, changes, bronze, current, history, at, newest from sums order by table_id
+select table_id, changes, coalesce(bronze_total, bronze), coalesce(current_total, current), coalesce(history_total, history), at, newest from sums order by table_id
 on conflict (table_id) do update set changes = o.changes + excluded.changes,
-	bronze_rows = o.bronze_rows + excluded.bronze_rows,
-	current_rows = o.current_rows + excluded.current_rows,
-	history_rows = o.history_rows + excluded.history_rows,
+	bronze_rows = coalesce((select bronze_total from sums where sums.table_id = o.table_id), o.bronze_rows + excluded.bronze_rows),
+	current_rows = coalesce((select current_total from sums where sums.table_id = o.table_id), o.current_rows + excluded.current_rows),
+	history_rows = coalesce((select history_total from sums where sums.table_id = o.table_id), o.history_rows + excluded.history_rows),
 	last_batch_at = greatest(o.last_batch_at, excluded.last_batch_at),
 	newest = greatest(o.newest, excluded.newest)`
 

@@ -95,8 +95,8 @@ func batch(table, id string, creates int) registry.BatchRecord {
 		Table: table, ID: id, At: time.Now().UTC().Truncate(time.Microsecond), Creates: creates, Bytes: 100,
 		From:    catalog.Cursor{Epoch: epoch, Position: catalog.Position{Generation: 1, Commit: 5, Ordinal: 2}},
 		To:      catalog.Cursor{Epoch: epoch, Position: catalog.Position{Generation: 1, Commit: 9, Ordinal: 4}},
-		Bronze:  registry.Commit{Rows: creates, Files: 1, Bytes: 50, SnapshotID: 8_611_686_018_427_387_904, Took: 12 * time.Millisecond},
-		Current: registry.Commit{Rows: creates, Removed: 1, SnapshotID: 2, Took: 3 * time.Millisecond},
+		Bronze:  registry.Commit{Rows: creates, Total: -1, Files: 1, Bytes: 50, SnapshotID: 8_611_686_018_427_387_904, Took: 12 * time.Millisecond},
+		Current: registry.Commit{Rows: creates, Removed: 1, Total: -1, SnapshotID: 2, Took: 3 * time.Millisecond},
 	}
 }
 
@@ -127,6 +127,19 @@ func TestABatchComesBackAndCountsOnce(t *testing.T) {
 		require.Negative(t, s.Age, "no age was reported")
 	}
 	require.EqualValues(t, 25, changes)
+}
+
+func TestALayersRowsAreWhatItsNewestCommitSays(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	older, newer, unknown := batch("public.orders", "a", 10), batch("public.orders", "b", 10), batch("public.orders", "c", 10)
+	older.Current.Total, newer.Current.Total = 500, 0 // emptied
+	newer.At, unknown.At = older.At.Add(time.Second), older.At.Add(2*time.Second)
+	require.NoError(t, b.RecordBatches(t.Context(), "shop", []registry.BatchRecord{newer, older}))
+	require.Zero(t, b.view(t, "public.orders").Totals.CurrentRows)
+	require.EqualValues(t, 20, b.view(t, "public.orders").Totals.BronzeRows)
+	require.NoError(t, b.RecordBatches(t.Context(), "shop", []registry.BatchRecord{unknown}))
+	require.EqualValues(t, 9, b.view(t, "public.orders").Totals.CurrentRows)
 }
 
 func TestASlotsNoteNeverGoesBack(t *testing.T) {

@@ -67,8 +67,8 @@ type Fault struct {
 	Hint    string
 }
 
-// Totals are sums over all batches that were recorded. A batch whose record was lost
-// with its worker is missing in them: they are close, not exact.
+// Totals are over all batches that were recorded. A batch whose record was lost with its
+// worker is missing in Changes; the rows are those of the newest batch recorded.
 type Totals struct {
 	Changes     int64
 	BronzeRows  int64

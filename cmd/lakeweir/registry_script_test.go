@@ -93,7 +93,7 @@ func fillShop(ctx context.Context, dsn string) error {
 			return r.RecordBatches(ctx, "shop", []registry.BatchRecord{{
 				Table: "public.orders", ID: "b1", At: time.Now(), Creates: 1200, Updates: 34, Bytes: 4096,
 				To:     catalog.Cursor{Epoch: epoch, Position: catalog.Position{Generation: 1, Commit: 0x16B374D848, Ordinal: 4}},
-				Bronze: registry.Commit{Rows: 1234, Took: 12 * time.Millisecond}, Current: registry.Commit{Rows: 1234, Removed: 34, Took: 34 * time.Millisecond},
+				Bronze: registry.Commit{Rows: 1234, Total: 1234, Took: 12 * time.Millisecond}, Current: registry.Commit{Rows: 1234, Removed: 34, Total: 1200, Took: 34 * time.Millisecond},
 			}})
 		},
 		func() error {

@@ -45,10 +45,10 @@ func rowOf(t *monitor.Table, now time.Time) tableRow {
 	if t.SchemaVersion > 0 {
 		r.Schema = fmt.Sprintf("v%d", t.SchemaVersion)
 	}
-	r.Rows, r.RowsTitle = human.Count(t.Totals.CurrentRows), human.Exact(t.Totals.CurrentRows)+" rows in "+t.Config.CurrentTable+", "+human.Exact(t.Totals.BronzeRows)+" changes in bronze, by the batches recorded"
+	r.Rows, r.RowsTitle = human.Count(t.Totals.CurrentRows), human.Exact(t.Totals.CurrentRows)+" rows in "+t.Config.CurrentTable+", "+human.Exact(t.Totals.BronzeRows)+" changes in bronze, as of the last commit"
 	if !t.Config.Current {
 		r.RowsUnit = "changes"
-		r.Rows, r.RowsTitle = human.Count(t.Totals.BronzeRows), human.Exact(t.Totals.BronzeRows)+" changes in bronze, by the batches recorded"
+		r.Rows, r.RowsTitle = human.Count(t.Totals.BronzeRows), human.Exact(t.Totals.BronzeRows)+" changes in bronze, as of the last commit"
 	}
 	if t.Health == monitor.Retired { // it promises nothing any more
 		r.Age, r.Tier, r.BarSVG = "–", "", chart.Bar(0, "idle", 54, 5)

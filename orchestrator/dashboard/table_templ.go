@@ -280,7 +280,7 @@ func tableLive(p tablePage) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 20, "</section><section><h2>In the lake</h2><div class=\"wrap\"><table class=\"small\"><thead><tr><th>Layer</th><th>Table</th><th class=\"num\" title=\"by the batches recorded\">Rows</th><th>Complete through</th><th>Look at it</th></tr></thead> <tbody>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 20, "</section><section><h2>In the lake</h2><div class=\"wrap\"><table class=\"small\"><thead><tr><th>Layer</th><th>Table</th><th class=\"num\" title=\"as of the last commit\">Rows</th><th>Complete through</th><th>Look at it</th></tr></thead> <tbody>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -76,7 +76,8 @@ type ProgressDocument struct {
 	LeftSeconds   *float64 `json:"leftSeconds"`
 }
 
-// LayerDocument is one of a table's lake tables. Rows is close, not exact.
+// LayerDocument is one of a table's lake tables. Rows is as of the newest commit that was
+// recorded.
 type LayerDocument struct {
 	Layer   catalog.Layer `json:"layer"`
 	Table   string        `json:"table"`

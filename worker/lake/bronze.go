@@ -67,7 +67,7 @@ func (b *bronze) Append(ctx context.Context, batches []*change.Batch, to pipelin
 	if err != nil {
 		return c, err
 	}
-	c.Bytes, c.Files, c.SnapshotID, c.Took = w.bytes, len(w.files), s.id, time.Since(start)
+	c.Bytes, c.Files, c.SnapshotID, c.Total, c.Took = w.bytes, len(w.files), s.id, s.rows, time.Since(start)
 	if b.ledger != nil {
 		for _, df := range w.files {
 			b.register(b.ledger, df, s.seq)

@@ -48,7 +48,7 @@ func (k *keyed) write(ctx context.Context, src rowSource, remove []change.Place,
 		}
 		return c, err
 	}
-	c.Bytes, c.Files, c.SnapshotID = rows.bytes+gone.bytes, len(rows.files)+len(gone.paths()), s.id
+	c.Bytes, c.Files, c.SnapshotID, c.Total = rows.bytes+gone.bytes, len(rows.files)+len(gone.paths()), s.id, s.rows
 	if k.ledger == lg { // else another writer committed since, and all is read anew
 		if err := k.follow(lg, s, &gone, &rows, remove, put); err != nil {
 			k.lake.logger.ErrorContext(ctx, "the key index is rebuilt", "table", k.name, "error", err)

@@ -36,6 +36,7 @@ func (e *edit) operation() table.Operation {
 // staged is a snapshot written on top of one head, ready to land.
 type staged struct {
 	id, parent, seq int64
+	rows            int64 // that the layer holds once it lands; negative when unknown
 	updates         []table.Update
 	requirements    []table.Requirement
 	manifests       []iceberg.ManifestFile
@@ -297,11 +298,13 @@ func (s *stager) finish(manifests []iceberg.ManifestFile) (*staged, error) {
 		return nil, fmt.Errorf("manifest list: %w", err)
 	}
 	schemaID := s.md.CurrentSchema().ID
+	summary := s.summary()
+	s.rows = liveRows(summary)
 	snap := table.Snapshot{
 		SnapshotID: s.id, ParentSnapshotID: parent, SequenceNumber: s.seq,
 		TimestampMs:  max(s.layer.lake.now().UnixMilli(), s.md.LastUpdatedMillis()),
 		ManifestList: path, SchemaID: &schemaID,
-		Summary: &table.Summary{Operation: s.edit.operation(), Properties: s.summary()},
+		Summary: &table.Summary{Operation: s.edit.operation(), Properties: summary},
 	}
 	if v3 {
 		added := *w.NextRowID() - firstRow
@@ -379,6 +382,16 @@ func (s *stager) summary() iceberg.Properties {
 	count("total-equality-deletes", 0, 0, "added-equality-deletes", "removed-equality-deletes")
 	count("total-files-size", size, removedSize, "added-files-size", "removed-files-size")
 	return p
+}
+
+// liveRows returns how many rows a snapshot shows, by its summary, or -1.
+func liveRows(summary iceberg.Properties) int64 {
+	rows, err1 := strconv.ParseInt(summary["total-records"], 10, 64)
+	deleted, err2 := strconv.ParseInt(summary["total-position-deletes"], 10, 64)
+	if err1 != nil || err2 != nil {
+		return -1
+	}
+	return rows - deleted
 }
 
 // fileShare is the part of a file that an entry stands for: a deletion vector is

@@ -114,8 +114,9 @@ type LayerState struct {
 
 // Commit describes one commit to a layer.
 type Commit struct {
-	Rows       int // rows written
-	Removed    int // rows removed
+	Rows       int   // rows written
+	Removed    int   // rows removed
+	Total      int64 // rows that the layer holds after it; negative when unknown
 	Bytes      int64
 	Files      int
 	SnapshotID int64
