@@ -125,6 +125,13 @@ func session(t testing.TB, dsn string) *pgx.Conn {
 	return conn
 }
 
+func portOf(t testing.TB, dsn string) int {
+	t.Helper()
+	c, err := pgx.ParseConfig(dsn)
+	require.NoError(t, err)
+	return int(c.Port)
+}
+
 func (l *lab) exec(sql string, args ...any) {
 	l.t.Helper()
 	if sql == "" {

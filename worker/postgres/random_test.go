@@ -19,6 +19,8 @@ import (
 const docDDL = `create table %[1]s (k1 int, k2 text, title text, body text, n numeric(12,2), at timestamptz default clock_timestamp(), primary key (k1, k2));
 alter table %[1]s alter body set storage external, alter k2 set storage external;`
 
+func docDDLOf(table string) string { return fmt.Sprintf(docDDL, table) }
+
 // writers change tables at random until told to stop.
 type writers struct {
 	stop     atomic.Bool

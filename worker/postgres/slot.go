@@ -3,11 +3,9 @@ package postgres
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/jackc/pglogrepl"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/lakeweir/lakeweir/catalog"
 	"github.com/lakeweir/lakeweir/worker/pipeline"
@@ -78,7 +76,8 @@ func (s *Source) moved(ctx context.Context) (noted catalog.LSN, moved bool, err 
 }
 
 // startStream begins to stream. A slot that is in use is waited for; a session of
-// ours that is left on it is ended, since only one worker may read.
+// ours that is left on it is ended, since only one worker may read. The connection
+// returned is the one to go on with, also with an error.
 func (s *Source) startStream(ctx context.Context, conn *replicationConn, str *stream) (*replicationConn, error) {
 	deadline := s.cfg.Clock().Add(s.cfg.Limits.SlotWait)
 	for try := 0; ; try++ {
@@ -89,22 +88,33 @@ func (s *Source) startStream(ctx context.Context, conn *replicationConn, str *st
 		if sqlState(err) != stateObjectInUse {
 			return conn, startError(s.cfg.Source, err)
 		}
-		user := s.slotUser(ctx, conn.PgConn)
-		if s.cfg.Clock().After(deadline) {
-			return conn, catalog.Errorf(catalog.Unavailable, catalog.CodeSourceSlot, "stop whoever reads it, or name another slot in source.yaml",
-				"source %s: slot %s is in use by %s", s.cfg.Source.Name, s.cfg.Source.Slot, user)
+		if err := s.waitForSlot(ctx, try, deadline); err != nil {
+			return conn, err
 		}
-		if try == 0 {
-			s.log.Info("the slot is in use, waiting", "source", s.cfg.Source.Name, "by", user.String())
-		} else if user.application == applicationName(s.cfg.Source.Name) {
-			s.log.Warn("ending a session of ours that is left on the slot", "source", s.cfg.Source.Name, "by", user.String())
-			_, _ = s.pool.Exec(ctx, "SELECT pg_terminate_backend($1)", user.pid)
+		_ = conn.Close(ctx) // after a refusal it is of no more use
+		if conn, err = connectReplication(ctx, s.cfg.DSN, s.cfg.Source.Name, s.cfg.Limits.ConnectTimeout); err != nil {
+			return nil, err
 		}
-		select {
-		case <-ctx.Done():
-			return conn, ctx.Err()
-		case <-time.After(250 * time.Millisecond):
-		}
+	}
+}
+
+func (s *Source) waitForSlot(ctx context.Context, try int, deadline time.Time) error {
+	user := s.slotUser(ctx)
+	switch {
+	case s.cfg.Clock().After(deadline):
+		return catalog.Errorf(catalog.Unavailable, catalog.CodeSourceSlot, "stop whoever reads it, or name another slot in source.yaml",
+			"source %s: slot %s is in use by %s", s.cfg.Source.Name, s.cfg.Source.Slot, user)
+	case try == 0:
+		s.log.Info("the slot is in use, waiting", "source", s.cfg.Source.Name, "by", user.String())
+	case user.application == applicationName(s.cfg.Source.Name):
+		s.log.Warn("ending a session of ours that is left on the slot", "source", s.cfg.Source.Name, "by", user.String())
+		_, _ = s.pool.Exec(ctx, "SELECT pg_terminate_backend($1)", user.pid) // what stays in use is said at the deadline
+	}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(250 * time.Millisecond):
+		return nil
 	}
 }
 
@@ -115,14 +125,14 @@ type slotUser struct {
 
 func (u slotUser) String() string { return fmt.Sprintf("process %d (%s)", u.pid, u.application) }
 
-func (s *Source) slotUser(ctx context.Context, conn *pgconn.PgConn) slotUser {
-	results, err := conn.Exec(ctx, "SELECT s.active_pid, coalesce(a.application_name, '') FROM pg_replication_slots s LEFT JOIN pg_stat_activity a ON a.pid = s.active_pid WHERE s.active_pid IS NOT NULL AND s.slot_name = "+quoteLiteral(s.cfg.Source.Slot)).ReadAll()
-	if err != nil || len(results) == 0 || len(results[0].Rows) == 0 {
+func (s *Source) slotUser(ctx context.Context) slotUser {
+	var u slotUser
+	err := s.pool.QueryRow(ctx, "SELECT s.active_pid, coalesce(a.application_name, '') FROM pg_replication_slots s LEFT JOIN pg_stat_activity a ON a.pid = s.active_pid WHERE s.active_pid IS NOT NULL AND s.slot_name = $1", s.cfg.Source.Slot).
+		Scan(&u.pid, &u.application)
+	if err != nil {
 		return slotUser{application: "nobody any more"}
 	}
-	row := results[0].Rows[0]
-	pid, _ := strconv.Atoi(string(row[0]))
-	return slotUser{pid: pid, application: string(row[1])}
+	return u
 }
 
 func startError(source *catalog.Source, err error) *catalog.Error {

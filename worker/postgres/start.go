@@ -35,7 +35,9 @@ func (s *Source) start(ctx context.Context, resumes []pipeline.Resume) ([]pipeli
 	}
 	b := &beginning{Source: s, conn: conn, resumes: resumes, failed: map[string]pipeline.Fault{}}
 	if err := b.run(ctx); err != nil {
-		_ = b.conn.Close(ctx)
+		if b.conn != nil {
+			_ = b.conn.Close(ctx)
+		}
 		return b.faults(), asError(name, err)
 	}
 	return b.faults(), nil
