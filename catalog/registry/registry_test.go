@@ -243,6 +243,36 @@ func TestAnUnreachableRegistrySaysWhereAndWhatToDo(t *testing.T) {
 	}
 }
 
+func TestARoleWithoutRightsIsToldWhichItNeeds(t *testing.T) {
+	t.Parallel()
+	dsn, err := url.Parse(localpgtest.Database(t))
+	require.NoError(t, err)
+	conn, err := pgx.Connect(t.Context(), dsn.String())
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	role := "registry_" + dsn.Path[1:]
+	exec := func(sql string) {
+		_, err := conn.Exec(t.Context(), sql)
+		require.NoError(t, err)
+	}
+	exec(`create role ` + pgx.Identifier{role}.Sanitize() + ` login`)
+	t.Cleanup(func() {
+		_, err := conn.Exec(context.Background(), `drop schema if exists lakeweir cascade; drop role `+pgx.Identifier{role}.Sanitize())
+		require.NoError(t, err)
+	})
+	dsn.User = url.User(role)
+	_, err = registry.Open(t.Context(), catalog.Secret(dsn.String()))
+	requireCode(t, err, catalog.CodeRegistryUnavailable)
+	require.Equal(t, catalog.Denied, catalog.KindOf(err))
+	require.ErrorContains(t, err, "permission denied for database")
+
+	exec(`create schema lakeweir authorization ` + pgx.Identifier{role}.Sanitize())
+	r, err := registry.Open(t.Context(), catalog.Secret(dsn.String()))
+	require.NoError(t, err)
+	defer r.Close()
+	require.NoError(t, r.Ping(t.Context()))
+}
+
 func TestABlockedRegistryDoesNotBlockItsCaller(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
