@@ -3,7 +3,6 @@ package lake
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -27,7 +26,7 @@ func newBatchID() string { return uuid.NewString() }
 // the cursor moved: then someone else writes for this source, and it fails with
 // lake.conflict.
 func (b *bronze) Append(ctx context.Context, batches []*change.Batch, to pipeline.LayerState) (pipeline.Commit, error) {
-	start := time.Now()
+	start := b.lake.now()
 	var c pipeline.Commit
 	from, err := stateOf(b.tbl.Metadata(), b.name)
 	if err != nil {
@@ -60,14 +59,13 @@ func (b *bronze) Append(ctx context.Context, batches []*change.Batch, to pipelin
 		return nil
 	})
 	if errors.Is(err, errMoved) {
-		b.remove(w.paths()) // proved not to have landed
 		return c, catalog.Errorf(catalog.Conflict, catalog.CodeLakeConflict, "see that only one worker runs the source; the table is read again from where the lake now stands",
 			"another worker has written changes to %s", b.name)
 	}
 	if err != nil {
 		return c, err
 	}
-	c.Bytes, c.Files, c.SnapshotID, c.Total, c.Took = w.bytes, len(w.files), s.id, s.rows, time.Since(start)
+	c.Bytes, c.Files, c.SnapshotID, c.Total, c.Took = w.bytes, len(w.files), s.id, s.rows, b.lake.now().Sub(start)
 	if b.ledger != nil {
 		for _, df := range w.files {
 			b.register(b.ledger, df, s.seq)

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/lakeweir/lakeweir/catalog"
 )
@@ -28,6 +29,9 @@ type Config struct {
 	// CacheBytes bounds the rows kept in memory after they were written, over all
 	// tables. Default 64 MiB; negative switches the cache off.
 	CacheBytes int64
+	// Now is the clock: it gives the day that bronze's rows are ingested on. Default
+	// the system's.
+	Now func() time.Time
 }
 
 // WithDefaults returns the config with its defaults filled in.
@@ -37,6 +41,9 @@ func (c Config) WithDefaults() Config {
 	}
 	if c.CacheBytes == 0 {
 		c.CacheBytes = 64 << 20
+	}
+	if c.Now == nil {
+		c.Now = time.Now //nolint:forbidigo // where the clock comes from
 	}
 	c.Properties = maps.Clone(c.Properties)
 	if c.Properties == nil {

@@ -48,7 +48,7 @@ var errNotLive = errors.New("the row to remove is not live")
 // data file in format v3, which takes in what an earlier one deleted, or one file of
 // positions in v2. A place that the ledger does not know was found before another
 // writer's commit: pipeline.ErrStale.
-func (l *layer) writeRemovals(lg *ledger, places []change.Place) (removal, error) {
+func (l *layer) writeRemovals(ctx context.Context, lg *ledger, places []change.Place) (removal, error) {
 	r := removal{superseded: map[string]bool{}, merged: map[*dataFile]*dv.RoaringPositionBitmap{}}
 	if len(places) == 0 {
 		return r, nil
@@ -77,7 +77,7 @@ func (l *layer) writeRemovals(lg *ledger, places []change.Place) (removal, error
 	}
 	var err error
 	if l.tbl.Metadata().Version() >= 3 {
-		err = l.writeVectors(&r, files)
+		err = l.writeVectors(ctx, &r, files)
 	} else {
 		err = l.writePositions(&r, files, byFile)
 	}
@@ -87,7 +87,7 @@ func (l *layer) writeRemovals(lg *ledger, places []change.Place) (removal, error
 	return r, nil
 }
 
-func (l *layer) writeVectors(r *removal, files []*dataFile) error {
+func (l *layer) writeVectors(ctx context.Context, r *removal, files []*dataFile) error {
 	w := dv.NewDVWriter(l.fs, func(id int32) *iceberg.PartitionSpec { return l.tbl.Metadata().PartitionSpecByID(int(id)) })
 	for _, f := range files {
 		w.Load(f.path, r.merged[f], f.spec, f.part)
@@ -99,7 +99,7 @@ func (l *layer) writeVectors(r *removal, files []*dataFile) error {
 	if err != nil {
 		return err
 	}
-	r.files, err = w.Flush(context.Background(), provider.NewDataLocation(filePrefix+uuid.NewString()+"-deletes.puffin"))
+	r.files, err = w.Flush(ctx, provider.NewDataLocation(filePrefix+uuid.NewString()+"-deletes.puffin"))
 	if err != nil {
 		return err
 	}

@@ -526,3 +526,24 @@ func TestManifestsStayFewHoweverManyCommits(t *testing.T) {
 		require.Len(t, w.rows(catalog.Bronze), 2+80)
 	})
 }
+
+func TestOldSnapshotsAreForgottenAndTheCursorIsNot(t *testing.T) {
+	eachFormat(t, func(t *testing.T, version int) {
+		w := newWorld(t, version)
+		w.another(catalog.Current, func(tbl *table.Table) (*table.Table, error) {
+			tx := tbl.NewTransaction()
+			require.NoError(t, tx.SetProperties(iceberg.Properties{propMaxSnapshots: "10"}))
+			return tx.Commit(t.Context())
+		})
+		for i := range 30 {
+			w.f.commit().update(1, "pl", fmt.Sprint("s", i), i, nil)
+			w.save()
+		}
+		require.LessOrEqual(t, len(w.ls.Current.(*current).tbl.Metadata().Snapshots()), 11)
+		require.Greater(t, len(w.ls.History.(*history).tbl.Metadata().Snapshots()), 30)
+		require.Equal(t, []string{"1 s29", "2 new"}, w.rows(catalog.Current))
+		st, err := openLayers(t, open(t, w.dir), version, ordersTable(), ordersSchema()).Current.State(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, w.f.end, st.Cursor)
+	})
+}

@@ -2,9 +2,9 @@ package lake
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/lakeweir/lakeweir/worker/change"
 	"github.com/lakeweir/lakeweir/worker/keyindex"
@@ -22,30 +22,28 @@ type keyed struct {
 // write lands rows and removals with a state. landed is called when they are there,
 // with the numbers of the new files, to bring the index up to date.
 func (k *keyed) write(ctx context.Context, src rowSource, remove []change.Place, to pipeline.LayerState, put func(lg *ledger, files []*dataFile, rows []int) error) (pipeline.Commit, error) {
-	start := time.Now()
+	start := k.lake.now()
 	c := pipeline.Commit{Rows: src.len(), Removed: len(remove)}
 	lg, err := k.ready(ctx)
 	if err != nil {
 		return c, err
 	}
-	gone, err := k.writeRemovals(lg, remove)
-	if err != nil {
-		return c, err
-	}
-	rows, err := k.writeRows(ctx, src, nil)
-	if err != nil {
-		k.remove(gone.paths())
-		return c, err
-	}
+	var gone removal
+	var rows written
+	var g errgroup.Group
+	g.Go(func() (err error) { gone, err = k.writeRemovals(ctx, lg, remove); return err })
+	g.Go(func() (err error) { rows, err = k.writeRows(ctx, src, nil); return err })
+	err = g.Wait()
 	e := &edit{data: rows.files, deletes: gone.files, superseded: gone.superseded}
-	if e.summary, err = summaryOf(to, newBatchID(), k.schema.Version); err != nil {
+	if err == nil {
+		e.summary, err = summaryOf(to, newBatchID(), k.schema.Version)
+	}
+	if err != nil {
+		k.abandon(e)
 		return c, err
 	}
 	s, err := k.land(ctx, e, func() error { return pipeline.ErrStale })
 	if err != nil {
-		if errors.Is(err, pipeline.ErrStale) { // proved not to have landed
-			k.remove(append(rows.paths(), gone.paths()...))
-		}
 		return c, err
 	}
 	c.Bytes, c.Files, c.SnapshotID, c.Total = rows.bytes+gone.bytes, len(rows.files)+len(gone.paths()), s.id, s.rows
@@ -55,7 +53,7 @@ func (k *keyed) write(ctx context.Context, src rowSource, remove []change.Place,
 			k.forget()
 		}
 	}
-	c.Took = time.Since(start)
+	c.Took = k.lake.now().Sub(start)
 	return c, nil
 }
 
@@ -86,7 +84,7 @@ func (k *keyed) indexed(ctx context.Context, fields []int, each func(index keyin
 	if err != nil || lg.index != nil {
 		return lg, err
 	}
-	start := time.Now()
+	start := k.lake.now()
 	index, keys := keyindex.NewMemory(), k.keyReader()
 	err = k.eachLive(ctx, lg, append(fields, keys.fields...), func(file *dataFile, rec record, sel []int) error {
 		return each(index, keys, file, rec, sel)
@@ -96,7 +94,7 @@ func (k *keyed) indexed(ctx context.Context, fields []int, each func(index keyin
 	}
 	lg.index = index
 	if index.Len() > 0 {
-		k.lake.logger.InfoContext(ctx, "key index read from the table", "table", k.name, "keys", index.Len(), "files", len(lg.files), "took", time.Since(start))
+		k.lake.logger.InfoContext(ctx, "key index read from the table", "table", k.name, "keys", index.Len(), "files", len(lg.files), "took", k.lake.now().Sub(start))
 	}
 	return lg, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/apache/iceberg-go/table"
@@ -40,11 +41,12 @@ func (p retryPolicy) wait(ctx context.Context, attempt int) error {
 // the new head. Else nothing happened, and the same snapshot is tried again: should
 // an earlier try still be under way, only one of them can land.
 //
-// A failure leaves the layer's metadata files in place unless it is proved that the
-// commit did not land. The edit's own files are the caller's.
+// A failure leaves files in place unless it is proved that the commit did not land
+// and cannot any more; else they are orphans at worst.
 func (l *layer) land(ctx context.Context, e *edit, moved func() error) (*staged, error) {
 	s, err := l.stage(e)
 	if err != nil {
+		l.abandon(e)
 		return nil, l.lake.unavailable(err, "the lake's table "+l.name+" cannot be written")
 	}
 	for attempt := 0; ; attempt++ {
@@ -72,10 +74,16 @@ func (l *layer) land(ctx context.Context, e *edit, moved func() error) (*staged,
 			l.settle(s)
 			return s, nil
 		case head(md) != s.parent:
-			if md.SnapshotByID(s.id) == nil { // else it landed and was rolled back: others may still read it
+			// If the snapshot is there all the same, it landed and was rolled back: others
+			// may still read it.
+			known := md.SnapshotByID(s.id) != nil
+			if !known {
 				l.remove(s.written)
 			}
 			if err := moved(); err != nil {
+				if !known {
+					l.abandon(e)
+				}
 				return nil, err
 			}
 			if s, err = l.stage(e); err != nil {
@@ -109,6 +117,17 @@ func (l *layer) reload(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// abandon removes the files of an edit that is in no snapshot.
+func (l *layer) abandon(e *edit) {
+	var paths []string
+	for _, f := range slices.Concat(e.data, e.deletes) {
+		if p := f.FilePath(); !slices.Contains(paths, p) {
+			paths = append(paths, p)
+		}
+	}
+	l.remove(paths)
 }
 
 // landed reports whether the snapshot is the head or among its ancestors.

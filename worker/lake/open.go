@@ -51,7 +51,8 @@ func Open(ctx context.Context, cfg Config, logger *slog.Logger) (*Lake, error) {
 	}
 	l := &Lake{
 		kind: t.kind, warehouse: t.warehouse, secrets: cfg.secrets(), logger: logger,
-		now: time.Now, retry: defaultRetry, images: newImageCache(cfg.CacheBytes),
+		now:   cfg.Now,
+		retry: defaultRetry, images: newImageCache(cfg.CacheBytes),
 		close: func() error { return nil },
 	}
 	makeDurable()
@@ -82,7 +83,7 @@ func (l *Lake) connect(ctx context.Context, cfg Config, t target) error {
 		}
 		// WAL lets readers and writers of several processes go on beside each other;
 		// FULL makes a commit that was answered survive a power cut.
-		q := url.Values{"_pragma": {"busy_timeout(15000)", "journal_mode(WAL)", "synchronous(FULL)"}}
+		q := url.Values{"_pragma": {"busy_timeout(15000)", "journal_mode(WAL)", "synchronous(FULL)"}, "_txlock": {"immediate"}}
 		return l.connectSQL(ctx, cfg.CatalogName, "sqlite", "file:"+url.PathEscape(t.path)+"?"+q.Encode(), sqlcat.SQLite, props)
 	case postgresCatalog:
 		return l.connectSQL(ctx, cfg.CatalogName, "pgx", cfg.Catalog, sqlcat.Postgres, props)

@@ -314,8 +314,45 @@ func (s *stager) finish(manifests []iceberg.ManifestFile) (*staged, error) {
 		s.updates = append(s.updates, table.NewSetPropertiesUpdate(iceberg.Properties{propStarted: "true"}))
 	}
 	s.updates = append(s.updates, table.NewAddSnapshotUpdate(&snap), s.moveMain(), table.NewSetSnapshotRefUpdate(tagName, s.id, table.TagRef, 0, 0, 0))
+	if old := tooOld(s.md); len(old) > 0 {
+		s.updates = append(s.updates, table.NewRemoveSnapshotsUpdate(old, false))
+	}
 	s.requirements = []table.Requirement{table.AssertTableUUID(s.md.TableUUID()), table.AssertRefSnapshotID(table.MainBranch, parent)}
 	return s.staged, nil
+}
+
+// maxSnapshots is how many snapshots a table keeps, unless its property
+// lakeweir.max-snapshots says otherwise. Catalogs read and write the metadata of all
+// of them at each commit, so without a bound commits would get slower for good.
+const maxSnapshots = 500
+
+// tooOld returns the snapshots that a commit forgets: main's oldest, when there are
+// more than may be kept by a tenth. Only the metadata forgets them; files that no
+// snapshot names any more are left to upkeep.
+func tooOld(md table.Metadata) []int64 {
+	keep := maxSnapshots
+	if v, err := strconv.Atoi(md.Properties()[propMaxSnapshots]); err == nil && v > 0 {
+		keep = v
+	}
+	if len(md.Snapshots()) < keep+keep/10 {
+		return nil
+	}
+	named := map[int64]bool{}
+	for _, ref := range md.Refs() {
+		named[ref.SnapshotID] = true
+	}
+	var old []int64
+	n := 0
+	for c := md.CurrentSnapshot(); c != nil; n++ {
+		if n >= keep-1 && !named[c.SnapshotID] {
+			old = append(old, c.SnapshotID)
+		}
+		if c.ParentSnapshotID == nil {
+			break
+		}
+		c = md.SnapshotByID(*c.ParentSnapshotID)
+	}
+	return old
 }
 
 // moveMain sets main to the snapshot, keeping what is configured for its retention.

@@ -25,6 +25,8 @@ const (
 	propTable   = "lakeweir.table"
 	propLayer   = "lakeweir.layer"
 	propStarted = "lakeweir.started" // set with the first commit that has a cursor
+	// propMaxSnapshots bounds how many snapshots are kept; see maxSnapshots.
+	propMaxSnapshots = "lakeweir.max-snapshots"
 )
 
 // tagName is the Iceberg tag that keeps a layer's last snapshot of ours from being

@@ -65,6 +65,7 @@ func (l *layer) writeRows(ctx context.Context, src rowSource, partition map[int]
 	defer func() {
 		if err != nil {
 			l.remove(w.paths())
+			w = written{}
 			err = l.lake.unavailable(err, "the lake's table "+l.name+" cannot be written")
 		}
 	}()
