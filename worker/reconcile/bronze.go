@@ -49,6 +49,9 @@ func (o *overtaken) has(key digest) bool {
 
 // findOvertaken reads bronze after a position up to and including another.
 func findOvertaken(ctx context.Context, bronze pipeline.Bronze, m moment, after, through catalog.Position) (*overtaken, error) {
+	if _, err := bronze.State(ctx); err != nil { // it reads the table as it is now
+		return nil, err
+	}
 	o := &overtaken{keys: map[digest]struct{}{}, from: through}
 	first := true
 	last := after

@@ -245,11 +245,7 @@ func copyRow(row rowText) rowText {
 // keyless compares a table without a key: bronze's events, added up as the moment
 // sees them, with the rows that the source has.
 func (t *tableRun) keyless(ctx context.Context) error {
-	m, err := t.source.begin(ctx)
-	if err != nil {
-		return err
-	}
-	c, err := t.pin(ctx, t.source, t.table, m)
+	m, c, err := t.moment(ctx)
 	if err != nil {
 		return err
 	}

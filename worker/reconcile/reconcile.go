@@ -78,9 +78,6 @@ func (r *Reconciler) Table(ctx context.Context, table *catalog.Table) (*Result, 
 	}
 	defer src.close(ctx)
 	run := &tableRun{Reconciler: r, table: table, source: src, result: &Result{Table: table.Name.String(), Kinds: map[Kind]int64{}, Unfit: map[string]int64{}}}
-	if err := run.prepare(ctx); err != nil {
-		return nil, err
-	}
 	if table.HasKey() && (table.Current || table.History) {
 		err = run.keyed(ctx)
 	} else {
@@ -130,83 +127,116 @@ type cut struct {
 	cursor                   catalog.Cursor
 }
 
+// read waits until the table's existing rows have been read. A moment before that
+// could not be compared: what changed until the table was first listened to stands
+// in no event.
+func (r *Reconciler) read(ctx context.Context, table *catalog.Table) error {
+	where := "the lake has no table for it yet"
+	return r.until(ctx, func(ctx context.Context) (bool, error) {
+		bronze, err := r.cfg.Lake.View(ctx, table, catalog.Bronze)
+		if err != nil {
+			return false, unlessAbsent(err)
+		}
+		state, err := bronze.State()
+		if err != nil {
+			return false, err
+		}
+		where = "its existing rows are still being read"
+		return state.Snapshot != nil && state.Snapshot.Done, nil
+	}, r.late(table, &where))
+}
+
+// late is the error of a table that did not come as far as it must.
+func (r *Reconciler) late(table *catalog.Table, where *string) func() *catalog.Error {
+	return func() *catalog.Error {
+		return catalog.Errorf(catalog.Unavailable, catalog.CodeReconcile,
+			"see lakeweir status: the source must be running, and the table neither stopped nor far behind; --wait gives it more time",
+			"the lake did not come up with table %s within %s: %s", table.ID(), r.cfg.Wait, *where)
+	}
+}
+
 // pin finds a cut in which everything is that the source had at the moment.
 func (r *Reconciler) pin(ctx context.Context, src *source, table *catalog.Table, m moment) (*cut, error) {
 	var where string
-	late := func() *catalog.Error {
-		return catalog.Errorf(catalog.Unavailable, catalog.CodeReconcile,
-			"see lakeweir status: the source must be running and the table neither stopped nor far behind; --wait gives it more time",
-			"the lake did not come up with table %s within %s: %s", table.ID(), r.cfg.Wait, where)
-	}
 	err := r.until(ctx, func(ctx context.Context) (bool, error) {
 		through, err := src.confirmed(ctx, r.cfg.Source.Slot)
+		if err != nil || through == 0 {
+			where = "the source has no replication slot " + r.cfg.Source.Slot
+			return false, err
+		}
 		where = "the source is at " + m.lsn.String() + ", bronze is known to be complete up to " + through.String()
-		return err == nil && through >= m.lsn, err
-	}, late)
+		return through >= m.lsn, nil
+	}, r.late(table, &where))
 	if err != nil {
 		return nil, err
 	}
-	c := &cut{}
-	var least pipeline.LayerState // what the layers must reach, once bronze is whole
-	err = r.until(ctx, func(ctx context.Context) (bool, error) {
-		var err error
-		if c.bronze == nil {
-			if c.bronze, err = r.cfg.Lake.View(ctx, table, catalog.Bronze); err != nil {
-				return false, err
-			}
-			if least, err = c.bronze.State(); err != nil {
-				return false, err
-			}
-			if least.Snapshot != nil && !least.Snapshot.Done {
-				where = "its existing rows are still being read"
-				c.bronze = nil
-				return false, nil
-			}
+	bronze, state, err := r.view(ctx, table, catalog.Bronze)
+	if err != nil {
+		return nil, err
+	}
+	c := &cut{bronze: bronze, bronzeCursor: state.Cursor.Position, cursor: state.Cursor}
+	if !table.HasKey() {
+		return c, nil
+	}
+	least := state.Cursor.Position // what the layers must reach
+	return c, r.until(ctx, func(ctx context.Context) (bool, error) {
+		ok, at, err := r.pinLayers(ctx, table, c, least)
+		where = at
+		return ok, err
+	}, r.late(table, &where))
+}
+
+// pinLayers takes the layers as they are, when they have come far enough and stand
+// at one cursor; else it says where they stand.
+func (r *Reconciler) pinLayers(ctx context.Context, table *catalog.Table, c *cut, least catalog.Position) (ok bool, where string, err error) {
+	var states []pipeline.LayerState
+	for _, l := range []struct {
+		kept  bool
+		layer catalog.Layer
+		view  *View
+	}{{table.Current, catalog.Current, &c.current}, {table.History, catalog.History, &c.history}} {
+		if !l.kept {
+			continue
 		}
-		c.bronzeCursor, c.cursor = least.Cursor.Position, least.Cursor
-		if !table.HasKey() {
-			return true, nil
+		view, state, err := r.view(ctx, table, l.layer)
+		if err != nil {
+			return false, "", err
 		}
-		var states []pipeline.LayerState
-		for _, l := range []struct {
-			kept  bool
-			layer catalog.Layer
-			view  *View
-		}{{table.Current, catalog.Current, &c.current}, {table.History, catalog.History, &c.history}} {
-			if !l.kept {
-				continue
-			}
-			if *l.view, err = r.cfg.Lake.View(ctx, table, l.layer); err != nil {
-				return false, err
-			}
-			state, err := (*l.view).State()
-			if err != nil {
-				return false, err
-			}
-			where = string(l.layer) + " is at " + state.Cursor.Position.String() + ", bronze at " + least.Cursor.Position.String()
-			if state.Cursor.Position.Compare(least.Cursor.Position) < 0 {
-				return false, nil
-			}
-			states = append(states, state)
+		if state.Cursor.Position.Compare(least) < 0 {
+			return false, string(l.layer) + " is at " + state.Cursor.Position.String() + ", bronze at " + least.String(), nil
 		}
-		for _, s := range states {
-			if s.Cursor != states[0].Cursor {
-				where = "current and history did not stand at one cursor"
-				return false, nil
-			}
-			c.cursor = s.Cursor
+		*l.view = view
+		states = append(states, state)
+	}
+	for _, s := range states {
+		if s.Cursor != states[0].Cursor {
+			return false, "current and history did not stand at one cursor", nil
 		}
-		if c.cursor.Position.Compare(c.bronzeCursor) > 0 { // the layers are ahead of the bronze that was looked at
-			if c.bronze, err = r.cfg.Lake.View(ctx, table, catalog.Bronze); err != nil {
-				return false, err
-			}
-			state, err := c.bronze.State()
-			if err != nil {
-				return false, err
-			}
-			c.bronzeCursor = state.Cursor.Position
+		c.cursor = s.Cursor
+	}
+	if c.cursor.Position.Compare(c.bronzeCursor) > 0 { // bronze has moved on as well
+		view, state, err := r.view(ctx, table, catalog.Bronze)
+		if err != nil {
+			return false, "", err
 		}
-		return true, nil
-	}, late)
-	return c, err
+		c.bronze, c.bronzeCursor = view, state.Cursor.Position
+	}
+	return true, "", nil
+}
+
+func (r *Reconciler) view(ctx context.Context, table *catalog.Table, layer catalog.Layer) (View, pipeline.LayerState, error) {
+	v, err := r.cfg.Lake.View(ctx, table, layer)
+	if err != nil {
+		return nil, pipeline.LayerState{}, err
+	}
+	state, err := v.State()
+	return v, state, err
+}
+
+// unlessAbsent lets a table that does not exist yet be waited for.
+func unlessAbsent(err error) error {
+	if e, ok := errors.AsType[*catalog.Error](err); ok && e.Code == catalog.CodeLakeNoTable {
+		return nil
+	}
+	return err
 }

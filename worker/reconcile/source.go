@@ -117,15 +117,15 @@ func (s *source) begin(ctx context.Context) (moment, error) {
 
 func (s *source) end(ctx context.Context) error { return s.exec(ctx, "ROLLBACK") }
 
-// confirmed returns up to where the slot was told that everything is saved.
+// confirmed returns up to where the slot was told that everything is saved, or 0
+// when there is no such slot.
 func (s *source) confirmed(ctx context.Context, slot string) (catalog.LSN, error) {
 	rows, err := s.query(ctx, "SELECT confirmed_flush_lsn::text FROM pg_catalog.pg_replication_slots WHERE slot_name = $1", slot)
 	if err != nil {
 		return 0, err
 	}
 	if len(rows) == 0 || rows[0][0] == nil {
-		return 0, catalog.Errorf(catalog.NotFound, catalog.CodeSourceSlot, "start the source, or correct its slot in source.yaml",
-			"source %s has no replication slot %q", s.name, slot)
+		return 0, nil
 	}
 	return catalog.ParseLSN(string(rows[0][0]))
 }

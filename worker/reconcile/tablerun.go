@@ -23,12 +23,25 @@ type tableRun struct {
 	lacked int64 // rows compared although the lake lacks values of them
 }
 
-// prepare finds the columns on both sides.
-func (t *tableRun) prepare(ctx context.Context) error {
-	bronze, err := t.cfg.Lake.View(ctx, t.table, catalog.Bronze)
-	if err != nil {
-		return err
+// moment starts a transaction at the source and brings the lake up to it. The
+// first time it also finds the columns on both sides.
+func (t *tableRun) moment(ctx context.Context) (moment, *cut, error) {
+	if err := t.read(ctx, t.table); err != nil {
+		return moment{}, nil, err
 	}
+	m, err := t.source.begin(ctx)
+	if err != nil {
+		return m, nil, err
+	}
+	c, err := t.pin(ctx, t.source, t.table, m)
+	if err != nil || t.schema != nil {
+		return m, c, err
+	}
+	return m, c, t.prepare(ctx, c.bronze)
+}
+
+// prepare finds the columns on both sides, and opens the layers, which exist.
+func (t *tableRun) prepare(ctx context.Context, bronze View) error {
 	all, err := sourceColumns(bronze, t.table)
 	if err != nil {
 		return err
@@ -112,14 +125,11 @@ func (t *tableRun) keyed(ctx context.Context) error {
 
 // round compares the pending keys at one moment.
 func (t *tableRun) round(ctx context.Context, last bool, pending map[digest]struct{}, from catalog.Position) (*pass, error) {
-	m, err := t.source.begin(ctx)
+	m, c, err := t.moment(ctx)
 	if err != nil {
 		return nil, err
 	}
-	p := &pass{tableRun: t, moment: m, pending: pending, lacking: map[digest]struct{}{}, last: last}
-	if p.cut, err = t.pin(ctx, t.source, t.table, m); err != nil {
-		return nil, err
-	}
+	p := &pass{tableRun: t, moment: m, cut: c, pending: pending, lacking: map[digest]struct{}{}, last: last}
 	if p.over, err = findOvertaken(ctx, t.layers.Bronze, m, from, p.cut.cursor.Position); err != nil {
 		return nil, err
 	}

@@ -1,0 +1,131 @@
+package worker
+
+import (
+	"context"
+	"encoding/json"
+	"iter"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/lakeweir/lakeweir/catalog"
+	"github.com/lakeweir/lakeweir/catalog/registry"
+	"github.com/lakeweir/lakeweir/worker/change"
+	"github.com/lakeweir/lakeweir/worker/lake"
+	"github.com/lakeweir/lakeweir/worker/pipeline"
+	"github.com/lakeweir/lakeweir/worker/privacy"
+	"github.com/lakeweir/lakeweir/worker/reconcile"
+)
+
+// CompareConfig is what comparing tables of one source with the lake needs.
+type CompareConfig struct {
+	Source *catalog.Source
+	Tables []*catalog.Table
+	// DSN and TokenKey are as in Config.
+	DSN      catalog.Secret
+	TokenKey catalog.Secret
+	Lake     lake.Config
+	Registry *registry.Registry // keeps the results; may be nil
+	// Options hold how to compare; what is of the source and the lake is filled in.
+	Options  reconcile.Config
+	Parallel int // tables at once; default 4
+	Logger   *slog.Logger
+}
+
+// Comparison is the outcome for one table: a result, or why there is none.
+type Comparison struct {
+	Table  *catalog.Table
+	Result *reconcile.Result
+	Err    error
+}
+
+// Compare compares each table and returns the outcomes in the order of the
+// tables. The error is one that concerns them all.
+func Compare(ctx context.Context, cfg CompareConfig) ([]Comparison, error) {
+	l, err := lake.Open(ctx, cfg.Lake, cfg.Logger)
+	if err != nil {
+		return nil, err
+	}
+	defer l.Close()
+	out := make([]Comparison, len(cfg.Tables))
+	var g errgroup.Group
+	g.SetLimit(max(cfg.Parallel, 0))
+	if cfg.Parallel == 0 {
+		g.SetLimit(4)
+	}
+	for i, t := range cfg.Tables {
+		g.Go(func() error {
+			out[i] = Comparison{Table: t}
+			out[i].Result, out[i].Err = compareTable(ctx, cfg, l, t)
+			return nil
+		})
+	}
+	return out, g.Wait()
+}
+
+func compareTable(ctx context.Context, cfg CompareConfig, l *lake.Lake, t *catalog.Table) (*reconcile.Result, error) {
+	opts := cfg.Options
+	opts.Source, opts.DSN, opts.Logger = cfg.Source, cfg.DSN, cfg.Logger
+	opts.Lake = comparedLake{lake: l, source: cfg.Source}
+	if len(t.PII) > 0 {
+		masking, err := privacy.NewText([]byte(cfg.TokenKey.Reveal()))
+		if err != nil {
+			return nil, err
+		}
+		opts.Masking = masking
+	}
+	result, err := reconcile.New(opts).Table(ctx, t)
+	if err != nil || cfg.Registry == nil {
+		return result, err
+	}
+	report := *result
+	report.Differences = slices.Clone(result.Differences)
+	for i := range report.Differences { // the registry is no place for values
+		report.Differences[i].Values = slices.Clone(report.Differences[i].Values)
+		for j := range report.Differences[i].Values {
+			report.Differences[i].Values[j] = reconcile.ValuePairs{Column: report.Differences[i].Values[j].Column}
+		}
+	}
+	doc, err := json.Marshal(report)
+	if err != nil {
+		return result, err
+	}
+	return result, cfg.Registry.RecordReconciliation(ctx, registry.Reconciliation{
+		ID: uuid.NewString(), Source: cfg.Source.Name, Table: t.Name.String(), At: result.At, Cursor: result.Cursor,
+		SourceRows: result.SourceRows, LakeRows: result.LakeRows, Differing: result.Differing + result.Violations,
+		Report: doc, Took: result.Took.Round(time.Millisecond),
+	})
+}
+
+// comparedLake is the lake as a comparison reads it.
+type comparedLake struct {
+	lake   *lake.Lake
+	source *catalog.Source
+}
+
+var _ reconcile.Lake = comparedLake{}
+
+func (c comparedLake) View(ctx context.Context, table *catalog.Table, layer catalog.Layer) (reconcile.View, error) {
+	v, err := c.lake.View(ctx, c.source.LakeName(table.Name, layer), 0)
+	if err != nil {
+		return nil, err
+	}
+	return comparedView{v}, nil
+}
+
+func (c comparedLake) Open(ctx context.Context, table *catalog.Table, schema *catalog.Schema) (pipeline.Layers, error) {
+	return c.lake.ForSource(c.source).Open(ctx, table, schema)
+}
+
+type comparedView struct{ *lake.View }
+
+func (v comparedView) Rows(ctx context.Context, columns []string) iter.Seq2[*change.Rows, error] {
+	_, rows, err := v.Scan(ctx, lake.ScanOptions{Columns: columns})
+	if err != nil {
+		return func(yield func(*change.Rows, error) bool) { yield(nil, err) }
+	}
+	return rows
+}
