@@ -84,11 +84,24 @@ func (s *Source) takes(t *table, p place) bool {
 	if !p.after(t.last) {
 		return false // sent again after a restart
 	}
-	if p.commit < t.floor || t.snap != nil && t.window == nil && !t.cfg.HasKey() {
-		t.last = p // the table's reading, still to come, holds what it did
+	if p.commit < t.floor || t.inReading(p, s.tx.xid) {
+		t.last = p
 		return false
 	}
 	return true
+}
+
+// inReading reports whether the reading of a table without a key, still to come or
+// to be placed, holds what a change did.
+func (t *table) inReading(p place, xid uint64) bool {
+	switch {
+	case t.cfg.HasKey() || t.snap == nil || t.snap.progress.Done:
+		return false
+	case t.window == nil:
+		return true
+	}
+	c := t.window.result
+	return c != nil && !t.window.streaming && p.commit < c.at && c.sees.sees(xid)
 }
 
 func (s *Source) rowMessage(op byte, at catalog.LSN, body []byte) error {
@@ -104,7 +117,7 @@ func (s *Source) rowMessage(op byte, at catalog.LSN, body []byte) error {
 	if r == nil {
 		return fmt.Errorf("%w: a row of a table that was not described", errMalformed)
 	}
-	t := r.table
+	t := s.described(r, at)
 	if t == nil || !s.takes(t, p) {
 		return nil
 	}
@@ -146,7 +159,7 @@ func (s *Source) added(t *table, p place, changes, size int) {
 		t.snap.limit = max(t.snap.limit/2, min(100, t.snap.most))
 		t.snap.notUntil = s.cfg.Clock().Add(200 * time.Millisecond)
 		s.count()
-	case s.tooMuch(w.held):
+	case s.blocks(t):
 		s.blocked = true
 	}
 }
@@ -165,7 +178,7 @@ func (s *Source) truncate(at catalog.LSN, body []byte) error {
 		if r == nil {
 			return fmt.Errorf("%w: a TRUNCATE of a table that was not described", errMalformed)
 		}
-		t := r.table
+		t := s.described(r, at)
 		if t == nil || !s.takes(t, p) {
 			continue
 		}
@@ -202,14 +215,32 @@ func (s *Source) relation(ctx context.Context, at catalog.LSN, body []byte) erro
 	if t == nil || t.stopped {
 		return nil
 	}
-	if s.tx.open && s.tx.commit < t.floor { // how it was before its reading began
+	if s.tx.open && s.tx.commit < t.floor {
+		// How it was before its reading began. It is not sent again when it still is.
+		r.late = t
 		return nil
 	}
+	s.adopt(ctx, t, r, at)
+	return nil
+}
+
+// adopt makes r the description of the table, unless it cannot go on with it.
+func (s *Source) adopt(ctx context.Context, t *table, r *relation, at catalog.LSN) {
 	if fault := s.check(ctx, t, r, at); fault != nil {
 		s.fault(t, fault.State, fault.Err)
-		return nil
+		return
 	}
 	r.table = t
 	r.bind(t.schema)
-	return nil
+}
+
+// described returns the table that a row message is about, or nil.
+func (s *Source) described(r *relation, at catalog.LSN) *table {
+	if t := r.late; t != nil && s.tx.commit >= t.floor {
+		r.late = nil
+		if !t.stopped {
+			s.adopt(s.life, t, r, at)
+		}
+	}
+	return r.table
 }

@@ -183,9 +183,7 @@ func (s *Source) count() {
 			s.rows += len(t.batch.changes)
 			s.bytes += t.batch.size()
 		}
-		if w := t.window; w != nil && !t.cfg.HasKey() && s.tooMuch(w.held) {
-			s.blocked = true
-		}
+		s.blocked = s.blocked || s.blocks(t)
 	}
 }
 
@@ -216,6 +214,14 @@ func (s *Source) ready() bool {
 		}
 	}
 	return false
+}
+
+// blocks reports whether the log has to wait for a table without a key, which
+// holds back too much until its reading is through. Until the place of the reading
+// is reached the log has to go on.
+func (s *Source) blocks(t *table) bool {
+	w := t.window
+	return w != nil && !t.cfg.HasKey() && (w.streaming || w.result == nil) && s.tooMuch(w.held)
 }
 
 func (s *Source) tooMuch(b *builder) bool {

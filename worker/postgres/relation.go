@@ -11,6 +11,9 @@ import (
 type relation struct {
 	relationMessage
 	table *table // nil for one that we do not read
+	// late is the table of a description from before the table's reading began; it
+	// counts from the first row after that.
+	late *table
 	// columns are, for each column of a row message, the index in the table's
 	// schema, or -1.
 	columns []int
