@@ -96,8 +96,12 @@ func (t *Table) ID() string { return t.Source + "/" + t.Name.String() }
 // HasKey reports whether current and history can be kept.
 func (t *Table) HasKey() bool { return len(t.PrimaryKey) > 0 }
 
-// Tracks reports whether a change of the named column makes a history version.
+// Tracks reports whether a change of the named column makes a history version. A
+// redacted column never does: what is left of it says nothing.
 func (t *Table) Tracks(column string) bool {
+	if t.PII[column] == Redact {
+		return false
+	}
 	if len(t.TrackColumns) > 0 {
 		return slices.Contains(t.TrackColumns, column)
 	}

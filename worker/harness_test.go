@@ -163,8 +163,10 @@ func (r *rig) start() {
 	r.t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(r.t.Context()))
 	r.cancel, r.done = cancel, make(chan error, 1)
+	done := r.done
 	go func() {
-		r.done <- worker.Run(ctx, worker.Config{
+		defer close(done)
+		done <- worker.Run(ctx, worker.Config{
 			Source: r.source, Tables: r.tables, DSN: catalog.Secret(r.dsn), TokenKey: tokenKey,
 			Lake: r.lakeCfg, Registry: r.registry, Logger: testLogger(r.t), Limits: r.limits,
 		})

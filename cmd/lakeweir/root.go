@@ -51,6 +51,7 @@ func commands() []command {
 	return []command{
 		{groupConfigure, newValidateCommand},
 		{groupConfigure, newConfigCommand},
+		{groupRun, newDemoCommand},
 		{groupRun, newRunCommand},
 		{groupInspect, newStatusCommand},
 		{groupInspect, newGetCommand},

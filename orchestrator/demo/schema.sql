@@ -85,3 +85,8 @@ create table event_log (
     order_id    bigint,
     payload     jsonb not null default '{}'
 );
+
+-- A published table without a key must name its rows by all columns, or the server
+-- refuses every update and delete of it.
+alter table event_log replica identity full;
+

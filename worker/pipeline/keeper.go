@@ -270,7 +270,7 @@ func (c Commit) plus(d Commit) Commit {
 	c.Files += d.Files
 	c.Took += d.Took
 	if d.SnapshotID != 0 {
-		c.SnapshotID = d.SnapshotID
+		c.SnapshotID, c.Total = d.SnapshotID, d.Total
 	}
 	return c
 }

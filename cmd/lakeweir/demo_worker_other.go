@@ -1,0 +1,13 @@
+//go:build !linux
+
+package main
+
+import "syscall"
+
+func childAttributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+
+func (p *pinned) loop() {
+	for f := range p.work {
+		f()
+	}
+}
