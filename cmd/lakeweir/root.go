@@ -56,6 +56,8 @@ func commands() []command {
 		{groupInspect, newStatusCommand},
 		{groupInspect, newGetCommand},
 		{groupInspect, newDescribeCommand},
+		{groupInspect, newScanCommand},
+		{groupInspect, newReconcileCommand},
 		{groupOther, newVersionCommand},
 	}
 }

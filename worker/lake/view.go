@@ -173,15 +173,27 @@ func (v *View) Scan(ctx context.Context, opts ScanOptions) (*catalog.Schema, ite
 			tops = append(tops, c.top)
 		}
 	}
-	filter, err := v.filter(opts.Where)
+	pushed, nested, err := v.filter(opts.Where)
 	if err != nil {
 		return nil, nil, err
+	}
+	read := schema // what is asked for, then what is only compared
+	if len(nested) > 0 {
+		read = &catalog.Schema{Version: 1, Columns: slices.Clone(schema.Columns)}
+		for i := range nested {
+			nested[i].at = len(read.Columns)
+			read.Columns = append(read.Columns, nested[i].column.Column)
+			picked = append(picked, nested[i].column)
+			if !slices.Contains(tops, nested[i].column.top) {
+				tops = append(tops, nested[i].column.top)
+			}
+		}
 	}
 	if v.snapshot == nil {
 		return schema, func(func(*change.Rows, error) bool) {}, nil
 	}
-	scanOpts := []table.ScanOption{table.WithSelectedFields(tops...), table.WithSnapshotID(v.snapshot.SnapshotID), table.WithRowFilter(filter)}
-	if opts.Limit > 0 {
+	scanOpts := []table.ScanOption{table.WithSelectedFields(tops...), table.WithSnapshotID(v.snapshot.SnapshotID), table.WithRowFilter(pushed)}
+	if opts.Limit > 0 && len(nested) == 0 {
 		scanOpts = append(scanOpts, table.WithLimit(opts.Limit))
 	}
 	_, records, err := v.tbl.Scan(scanOpts...).ToArrowRecords(ctx)
@@ -195,19 +207,37 @@ func (v *View) Scan(ctx context.Context, opts ScanOptions) (*catalog.Schema, ite
 			if err != nil {
 				err = v.lake.unavailable(err, "the lake's table "+v.name+" cannot be read")
 			} else {
-				n := int(rec.NumRows())
-				if opts.Limit > 0 {
-					n = int(min(left, int64(n)))
-					left -= int64(n)
-				}
-				rows, err = rowsOf(rec, schema, picked, n)
+				rows, err = rowsOf(rec, read, picked, int(rec.NumRows()))
 				rec.Release()
+			}
+			if err == nil && (len(nested) > 0 || opts.Limit > 0) {
+				rows = keep(rows, schema, nested, opts.Limit > 0, &left)
 			}
 			if !yield(rows, err) || err != nil || opts.Limit > 0 && left == 0 {
 				return
 			}
 		}
 	}, nil
+}
+
+// keep returns the rows that meet the conditions, with the columns of the schema;
+// at most as many as are left, when limited.
+func keep(rows *change.Rows, schema *catalog.Schema, conditions []nestedCondition, limited bool, left *int64) *change.Rows {
+	out := change.NewRows(schema)
+	for row := range rows.Len() {
+		if limited && *left == 0 {
+			break
+		}
+		if slices.ContainsFunc(conditions, func(c nestedCondition) bool { return !c.met(rows, row) }) {
+			continue
+		}
+		*left--
+		to := out.Add()
+		for col := range schema.Columns {
+			out.Copy(to, col, rows, row, col)
+		}
+	}
+	return out
 }
 
 func (v *View) pick(names []string) ([]viewColumn, error) {

@@ -1,8 +1,11 @@
 package lake
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/binary"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow/decimal128"
@@ -11,100 +14,169 @@ import (
 
 	"github.com/lakeweir/lakeweir/catalog"
 	"github.com/lakeweir/lakeweir/catalog/typemap"
+	"github.com/lakeweir/lakeweir/worker/change"
 )
 
-// filter turns conditions into Iceberg's expression.
-func (v *View) filter(conditions []Condition) (iceberg.BooleanExpression, error) {
-	var out iceberg.BooleanExpression = iceberg.AlwaysTrue{}
-	for _, c := range conditions {
-		e, err := v.condition(c)
-		if err != nil {
-			return nil, err
-		}
-		out = iceberg.NewAnd(out, e)
-	}
-	return out, nil
+// nestedCondition is a condition on a field of a struct or on a list, which
+// Iceberg's scan does not evaluate on rows.
+type nestedCondition struct {
+	column  viewColumn
+	at      int // its index among the columns read
+	compare Comparison
+	fixed   int64
+	bytes   []byte
 }
 
-func (v *View) condition(c Condition) (iceberg.BooleanExpression, error) {
-	var column *viewColumn
-	for i := range v.columns {
-		if v.columns[i].Name == c.Column {
-			column = &v.columns[i]
+// filter turns conditions into Iceberg's expression and those that are left to us.
+func (v *View) filter(conditions []Condition) (iceberg.BooleanExpression, []nestedCondition, error) {
+	var out iceberg.BooleanExpression = iceberg.AlwaysTrue{}
+	var nested []nestedCondition
+	for _, c := range conditions {
+		column, fixed, value, err := v.operand(c)
+		switch {
+		case err != nil:
+			return nil, nil, err
+		case column.field != "" || column.Type.Kind == catalog.List:
+			nested = append(nested, nestedCondition{column: column, compare: c.Compare, fixed: fixed, bytes: value})
+		default:
+			out = iceberg.NewAnd(out, predicate(column, c.Compare, fixed, value))
 		}
 	}
-	if column == nil {
+	return out, nested, nil
+}
+
+// operand returns the column of a condition and its value, as change.Rows has it.
+func (v *View) operand(c Condition) (column viewColumn, fixed int64, value []byte, err error) {
+	at := slices.IndexFunc(v.columns, func(col viewColumn) bool { return col.Name == c.Column })
+	if at < 0 {
 		e := v.noColumn(c.Column)
-		return nil, whereFault(c.where, c.at, e.Hint, "%s", e.Message)
+		return column, 0, nil, whereFault(c.where, c.at, e.Hint, "%s", e.Message)
 	}
+	column = v.columns[at]
+	if column.Type.Kind == 0 {
+		return column, 0, nil, whereFault(c.where, c.at, "compare another column", "column %q has a type that Lakeweir cannot read", c.Column)
+	}
+	if c.Compare == IsNull || c.Compare == IsNotNull {
+		return column, 0, nil, nil
+	}
+	if column.Type.Kind == catalog.List {
+		return column, 0, nil, whereFault(c.where, c.at, "compare another column, or use IS NULL", "a column of type %s cannot be compared with a value", column.Type)
+	}
+	fixed, value, err = typemap.Decode(column.Type, []byte(valueText(column.Type, c.Value)), nil)
+	if err != nil {
+		return column, 0, nil, whereFault(c.where, c.valueAt, "write it as in "+c.Column+" "+string(c.Compare)+" "+example(column.Type), "%q is not a value of column %q, which is %s", c.Value, c.Column, column.Type)
+	}
+	return column, fixed, value, nil
+}
+
+func predicate(column viewColumn, compare Comparison, fixed int64, value []byte) iceberg.BooleanExpression {
 	ref := iceberg.Reference(column.Name)
-	switch c.Compare {
+	switch compare {
 	case IsNull:
-		return iceberg.IsNull(ref), nil
+		return iceberg.IsNull(ref)
 	case IsNotNull:
-		return iceberg.NotNull(ref), nil
+		return iceberg.NotNull(ref)
 	case Equal, NotEqual, Less, LessOrEqual, Greater, GreaterOrEqual:
-	}
-	literal, ok := literalOf(column.Type, c.Value)
-	if !ok {
-		if column.Type.Kind == 0 || column.Type.Kind == catalog.List {
-			return nil, whereFault(c.where, c.at, "compare another column, or use IS NULL", "a column of type %s cannot be compared with a value", column.Type)
-		}
-		return nil, whereFault(c.where, c.valueAt, "write it as in "+c.Column+" "+string(c.Compare)+" "+example(column.Type), "%q is not a value of column %q, which is %s", c.Value, c.Column, column.Type)
 	}
 	ops := map[Comparison]iceberg.Operation{
 		Equal: iceberg.OpEQ, NotEqual: iceberg.OpNEQ, Less: iceberg.OpLT, LessOrEqual: iceberg.OpLTEQ, Greater: iceberg.OpGT, GreaterOrEqual: iceberg.OpGTEQ,
 	}
-	return iceberg.LiteralPredicate(ops[c.Compare], ref, literal), nil
+	return iceberg.LiteralPredicate(ops[compare], ref, literalOf(column.Type, fixed, value))
 }
 
-// literalOf reads a value as it is written in a condition.
-func literalOf(t catalog.Type, text string) (iceberg.Literal, bool) {
+// met reports whether a row meets the condition.
+func (c *nestedCondition) met(rows *change.Rows, row int) bool {
+	has := rows.HasValue(row, c.at)
+	switch c.compare {
+	case IsNull:
+		return !has
+	case IsNotNull:
+		return has
+	case Equal, NotEqual, Less, LessOrEqual, Greater, GreaterOrEqual:
+	}
+	if !has {
+		return false
+	}
+	order := 0
+	switch t := c.column.Type; {
+	case t.Kind == catalog.Float32:
+		order = cmp.Compare(math.Float32frombits(uint32(rows.Fixed(row, c.at))), math.Float32frombits(uint32(c.fixed)))
+	case t.Kind == catalog.Float64:
+		order = cmp.Compare(math.Float64frombits(uint64(rows.Fixed(row, c.at))), math.Float64frombits(uint64(c.fixed)))
+	case t.Fixed():
+		order = cmp.Compare(rows.Fixed(row, c.at), c.fixed)
+	case t.Kind == catalog.Decimal:
+		have := rows.Bytes(row, c.at)
+		order = cmp.Or(cmp.Compare(int64(binary.BigEndian.Uint64(have)), int64(binary.BigEndian.Uint64(c.bytes))), bytes.Compare(have[8:], c.bytes[8:]))
+	default:
+		order = bytes.Compare(rows.Bytes(row, c.at), c.bytes)
+	}
+	switch c.compare {
+	case Equal:
+		return order == 0
+	case NotEqual:
+		return order != 0
+	case Less:
+		return order < 0
+	case LessOrEqual:
+		return order <= 0
+	case Greater:
+		return order > 0
+	case GreaterOrEqual:
+		return order >= 0
+	case IsNull, IsNotNull:
+	}
+	return false
+}
+
+// valueText brings a value as people write it into the form that Postgres prints.
+func valueText(t catalog.Type, text string) string {
 	switch t.Kind { //nolint:exhaustive // the others are written as they print
-	case catalog.Text:
-		return iceberg.NewLiteral(text), true
 	case catalog.Bool:
 		switch strings.ToLower(text) {
-		case "t", "true":
-			return iceberg.NewLiteral(true), true
-		case "f", "false":
-			return iceberg.NewLiteral(false), true
+		case "true":
+			return "t"
+		case "false":
+			return "f"
 		}
-		return nil, false
 	case catalog.Timestamp, catalog.TimestampTZ:
-		text = instantText(text, t.Kind == catalog.TimestampTZ)
+		return instantText(text, t.Kind == catalog.TimestampTZ)
 	}
-	fixed, value, err := typemap.Decode(t, []byte(text), nil)
-	if err != nil {
-		return nil, false
-	}
-	switch t.Kind { //nolint:exhaustive // lists cannot be compared, texts and booleans were
+	return text
+}
+
+func literalOf(t catalog.Type, fixed int64, value []byte) iceberg.Literal {
+	switch t.Kind {
+	case catalog.Text:
+		return iceberg.NewLiteral(string(value))
+	case catalog.Bool:
+		return iceberg.NewLiteral(fixed != 0)
 	case catalog.Int32:
-		return iceberg.NewLiteral(int32(fixed)), true
+		return iceberg.NewLiteral(int32(fixed))
 	case catalog.Int64:
-		return iceberg.NewLiteral(fixed), true
+		return iceberg.NewLiteral(fixed)
 	case catalog.Float32:
-		return iceberg.NewLiteral(math.Float32frombits(uint32(fixed))), true
+		return iceberg.NewLiteral(math.Float32frombits(uint32(fixed)))
 	case catalog.Float64:
-		return iceberg.NewLiteral(math.Float64frombits(uint64(fixed))), true
+		return iceberg.NewLiteral(math.Float64frombits(uint64(fixed)))
 	case catalog.Decimal:
 		n := decimal128.FromI64(fixed)
 		if !t.Fixed() {
 			n = decimal128.New(int64(binary.BigEndian.Uint64(value)), binary.BigEndian.Uint64(value[8:]))
 		}
-		return iceberg.NewLiteral(iceberg.Decimal{Val: n, Scale: t.Scale}), true
+		return iceberg.NewLiteral(iceberg.Decimal{Val: n, Scale: t.Scale})
 	case catalog.Date:
-		return iceberg.NewLiteral(iceberg.Date(fixed)), true
+		return iceberg.NewLiteral(iceberg.Date(fixed))
 	case catalog.Time:
-		return iceberg.NewLiteral(iceberg.Time(fixed)), true
+		return iceberg.NewLiteral(iceberg.Time(fixed))
 	case catalog.Timestamp, catalog.TimestampTZ:
-		return iceberg.NewLiteral(iceberg.Timestamp(fixed)), true
+		return iceberg.NewLiteral(iceberg.Timestamp(fixed))
 	case catalog.UUID:
-		return iceberg.NewLiteral(uuid.UUID(value)), true
-	case catalog.Binary:
-		return iceberg.NewLiteral(value), true
+		return iceberg.NewLiteral(uuid.UUID(value))
+	case catalog.Binary, catalog.List:
+		return iceberg.NewLiteral(value)
 	}
-	return nil, false
+	return iceberg.NewLiteral(value)
 }
 
 // instantText brings 2026-01-31, 2026-01-31T10:00:00Z and the like into the form
