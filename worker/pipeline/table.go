@@ -22,6 +22,7 @@ type tableRun struct {
 	queueBytes  int
 	queueRows   int
 	waiting     time.Time // when the oldest of queue came
+	savedAt     time.Time // when the last save began
 	saving      bool
 	savingLow   catalog.LSN // the lowest commit of what is being saved
 	savingTime  int64       // the commit time of the oldest change being saved
@@ -43,6 +44,10 @@ type tableRun struct {
 	masks     map[*catalog.Schema]Mask
 }
 
+// least is the shortest time between two saves of a table whose changes are late
+// already: long enough for a backlog to gather into batches.
+const least = time.Second
+
 // take adds a batch to the queue.
 func (t *tableRun) take(b *change.Batch, now time.Time) {
 	if len(t.queue) == 0 {
@@ -61,7 +66,7 @@ func (t *tableRun) due(now time.Time, every time.Duration, limits Limits, force 
 		return 0
 	}
 	full := t.queueRows >= limits.BatchRows || t.queueBytes >= limits.BatchBytes
-	if !full && !force && t.ending == nil && now.Sub(t.waiting) < every {
+	if !full && !force && t.ending == nil && now.Sub(t.waiting) < every && !t.late(now, every) {
 		return 0
 	}
 	for n := len(t.queue); n > 0; n-- {
@@ -75,12 +80,23 @@ func (t *tableRun) due(now time.Time, every time.Duration, limits Limits, force 
 	return 0
 }
 
+// late reports whether changes have waited for their time before they even came,
+// as after a restart: then they are saved soon, so that a worker that is killed
+// again and again still gets on. Rows of a snapshot are saved as soon.
+func (t *tableRun) late(now time.Time, every time.Duration) bool {
+	if now.Sub(t.savedAt) < min(least, every) {
+		return false
+	}
+	_, committed, ok := lowest(t.queue)
+	return t.queue[0].Snapshot != nil || ok && now.Sub(time.UnixMicro(committed)) >= every
+}
+
 // split takes the first n batches off the queue.
 func (t *tableRun) split(n int, now time.Time) []*change.Batch {
 	out := t.queue[:n:n]
 	t.queue = append([]*change.Batch(nil), t.queue[n:]...)
 	t.recount()
-	t.waiting = now
+	t.waiting, t.savedAt = now, now
 	return out
 }
 
