@@ -30,6 +30,7 @@ func judgeTable(out *findings, source *catalog.Source, t *catalog.Table, f facts
 	}
 	if !have.permanent {
 		out.add(catalog.Blocks, catalog.CodeSourceTable, name, "ALTER TABLE "+quoteName(t.Name)+" SET LOGGED", "%s is unlogged or temporary: its changes are not in the log", name)
+		return
 	}
 	if !have.selectable {
 		out.add(catalog.Blocks, catalog.CodeSourceGrant, name, "GRANT USAGE ON SCHEMA "+quoteIdent(t.Name.Schema)+" TO "+quoteIdent(f.role)+"; GRANT SELECT ON "+quoteName(t.Name)+" TO "+quoteIdent(f.role),
@@ -64,7 +65,7 @@ func kindWord(kind string) string {
 }
 
 func judgeMembership(out *findings, source *catalog.Source, t *catalog.Table, f facts, have tableFacts) {
-	if f.publication == nil {
+	if f.publication == nil || have.kind == "p" && !f.publication.viaRoot { // said already
 		return
 	}
 	name := t.Name.String()
