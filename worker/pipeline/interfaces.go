@@ -12,12 +12,12 @@ import (
 )
 
 // Source reads one source's changes. Start comes first, then Next, again and
-// again from one goroutine; Confirm, Drop, Status and Close may be called from
-// others meanwhile.
+// again from one goroutine; Confirm, Drop and Status may be called from others
+// meanwhile. Close comes last.
 type Source interface {
 	// Start begins reading, for each table after what bronze holds of it. It
-	// returns one fault for each table that cannot start, and an error when none
-	// can. Call it once, before Next.
+	// returns one fault for each table that cannot start, and an error when the
+	// source as a whole cannot be read. Call it once, before Next.
 	Start(ctx context.Context, tables []Resume) ([]Fault, error)
 	// Next blocks until there is something to hand over: at least one change,
 	// fault or finished chunk, or progress worth telling, at the latest about

@@ -24,6 +24,7 @@ type Pipeline struct {
 	saving  int
 
 	statusMu  sync.Mutex
+	silent    bool // the source's silence has been logged; under statusMu
 	reporting sync.WaitGroup
 }
 

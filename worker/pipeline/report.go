@@ -26,11 +26,13 @@ func (p *Pipeline) report(ctx context.Context, last bool) {
 		defer cancel()
 		s, err := p.cfg.Reader.Status(ctx)
 		if err != nil {
-			if !last {
+			if !last && !p.silent {
+				p.silent = true
 				p.cfg.Logger.WarnContext(ctx, "the source does not say where it stands", "source", p.cfg.Source.Name, "error", err)
 			}
 			return
 		}
+		p.silent = false
 		p.cfg.Observer.Source(ctx, p.cfg.Source.Name, s, flushed)
 	}()
 }
