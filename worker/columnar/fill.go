@@ -88,11 +88,11 @@ func FixedReader(arr arrow.Array, t catalog.Type) (func(i int) int64, error) {
 			return func(i int) int64 { return int64(a.Value(i)) }, nil
 		}
 	case *array.Time64:
-		if t.Kind == catalog.Time && a.DataType().(*arrow.Time64Type).Unit == arrow.Microsecond {
+		if t.Kind == catalog.Time && inMicroseconds(a.DataType()) {
 			return func(i int) int64 { return int64(a.Value(i)) }, nil
 		}
 	case *array.Timestamp:
-		if (t.Kind == catalog.Timestamp || t.Kind == catalog.TimestampTZ) && a.DataType().(*arrow.TimestampType).Unit == arrow.Microsecond {
+		if (t.Kind == catalog.Timestamp || t.Kind == catalog.TimestampTZ) && inMicroseconds(a.DataType()) {
 			return func(i int) int64 { return int64(a.Value(i)) }, nil
 		}
 	}
@@ -121,7 +121,7 @@ func bytesReader(arr arrow.Array, t catalog.Type) (func(dst []byte, i int) []byt
 			return func(dst []byte, i int) []byte { return append(dst, a.Value(i)...) }, nil
 		}
 	case *array.FixedSizeBinary:
-		if t.Kind == catalog.UUID && a.DataType().(*arrow.FixedSizeBinaryType).ByteWidth == 16 {
+		if t.Kind == catalog.UUID && a.DataType().Layout().Buffers[1].ByteWidth == 16 {
 			return func(dst []byte, i int) []byte { return append(dst, a.Value(i)...) }, nil
 		}
 	case *array.Decimal128:
@@ -175,6 +175,11 @@ func listReader(a array.ListLike, elem catalog.Type) (func(dst []byte, i int) []
 func appendDecimal(dst []byte, v decimal128.Num) []byte {
 	dst = binary.BigEndian.AppendUint64(dst, uint64(v.HighBits()))
 	return binary.BigEndian.AppendUint64(dst, v.LowBits())
+}
+
+func inMicroseconds(dt arrow.DataType) bool {
+	t, ok := dt.(arrow.TemporalWithUnit)
+	return ok && t.TimeUnit() == arrow.Microsecond
 }
 
 func sameScale(dt arrow.DataType, t catalog.Type) bool {

@@ -1,7 +1,6 @@
 package lake
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -15,8 +14,8 @@ import (
 // BenchmarkSave saves batches of 1,000 changes (700 updates of 50,000 rows, 300 new
 // rows) into all layers, and says how long each layer's part takes.
 func BenchmarkSave(b *testing.B) {
-	for _, version := range []int{2, 3} {
-		b.Run(fmt.Sprintf("v%d", version), func(b *testing.B) {
+	for _, version := range formats() {
+		b.Run(version.String(), func(b *testing.B) {
 			l := open(b, b.TempDir())
 			ls := openLayers(b, l, version, ordersTable(), ordersSchema())
 			f := newFeed(ordersTable(), ordersSchema())

@@ -149,7 +149,7 @@ func (r *eventRows) appendColumn(name string, b array.Builder, lo, hi int) bool 
 	case colOp:
 		appendOps(b, n, func(i int) change.Op { return at(i).Op })
 	case colBefore, colAfter, colKey, colOtherKey:
-		r.appendStruct(name, b.(*array.StructBuilder), r.refs(lo, hi, func(i int) change.Ref { return r.ref(name, i) }))
+		r.appendStruct(name, builder[*array.StructBuilder](b), r.refs(lo, hi, func(i int) change.Ref { return r.ref(name, i) }))
 	case colLSN:
 		appendInts[*array.Int64Builder](b, n, func(i int) int64 { return int64(at(i).LSN) })
 	case colTxID:
@@ -171,7 +171,7 @@ func (r *eventRows) appendColumn(name string, b array.Builder, lo, hi int) bool 
 	case colUnfit:
 		appendMarked(b, r.refs(lo, hi, r.marked), change.Unfit)
 	case colBeforeComplete:
-		bb := b.(*array.BooleanBuilder)
+		bb := builder[*array.BooleanBuilder](b)
 		for i := lo; i < hi; i++ {
 			ref := r.ref(colBefore, i)
 			if ref.IsZero() {
@@ -204,7 +204,10 @@ func (r *eventRows) appendStruct(name string, b *array.StructBuilder, refs []cha
 		valid[i] = !ref.IsZero()
 	}
 	b.AppendValues(valid)
-	fields := b.Type().(*arrow.StructType).Fields()
+	var fields []arrow.Field
+	if st, ok := b.Type().(*arrow.StructType); ok {
+		fields = st.Fields()
+	}
 	have := map[string]int{}
 	for _, col := range structColumns(name, r.schema) {
 		have[r.schema.Columns[col].Name] = col

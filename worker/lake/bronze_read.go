@@ -286,14 +286,14 @@ func (r *eventReader) structOf(rec record, name string) structImages {
 	if !ok {
 		return structImages{}
 	}
-	byName := map[string]int{}
-	for i, f := range arr.DataType().(*arrow.StructType).Fields() {
-		byName[f.Name] = i
+	st, ok := arr.DataType().(*arrow.StructType)
+	if !ok {
+		return structImages{}
 	}
 	s := structImages{arr: arr, fields: make([]int, len(r.layer.schema.Columns))}
 	for i, c := range r.layer.schema.Columns {
 		s.fields[i] = -1
-		if n, ok := byName[c.Name]; ok {
+		if n, ok := st.FieldIdx(c.Name); ok {
 			s.fields[i] = n
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -141,10 +142,11 @@ func (l *layer) writePositionFile(files []*dataFile, rows map[*dataFile][]int64)
 	slices.SortFunc(files, func(a, b *dataFile) int { return cmp.Compare(a.path, b.path) })
 	b := array.NewRecordBuilder(memory.DefaultAllocator, schema)
 	defer b.Release()
+	paths, positions := builder[*array.StringBuilder](b.Field(0)), builder[*array.Int64Builder](b.Field(1))
 	for _, f := range files {
 		for _, row := range rows[f] {
-			b.Field(0).(*array.StringBuilder).Append(f.path)
-			b.Field(1).(*array.Int64Builder).Append(row)
+			paths.Append(f.path)
+			positions.Append(row)
 		}
 	}
 	rec := b.NewRecordBatch()
@@ -152,7 +154,7 @@ func (l *layer) writePositionFile(files []*dataFile, rows map[*dataFile][]int64)
 	var buf bytes.Buffer
 	props := parquet.NewWriterProperties(parquet.WithCompression(compress.Codecs.Zstd), parquet.WithCompressionLevel(1),
 		parquet.WithDictionaryDefault(false), parquet.WithDictionaryFor("file_path", true),
-		parquet.WithEncodingFor("pos", parquet.Encodings.DeltaBinaryPacked), parquet.WithCreatedBy("lakeweir"))
+		parquet.WithEncodingFor("pos", parquet.Encodings.DeltaBinaryPacked), parquet.WithCreatedBy(createdBy))
 	pw, err := pqarrow.NewFileWriter(schema, &buf, props, pqarrow.DefaultWriterProps())
 	if err != nil {
 		return nil, err
@@ -200,7 +202,5 @@ func (r *removal) apply(l *layer, lg *ledger, s *staged) {
 			delete(lg.deletes, path)
 		}
 	}
-	for path, entries := range s.deletes {
-		lg.deletes[path] = entries
-	}
+	maps.Copy(lg.deletes, s.deletes)
 }

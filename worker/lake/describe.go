@@ -2,6 +2,7 @@ package lake
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
 	"unicode/utf8"
 
@@ -187,22 +188,27 @@ func less(t iceberg.Type, a, b []byte) bool {
 func literalLess(x, y iceberg.Literal) bool {
 	switch x := x.(type) {
 	case iceberg.Int32Literal:
-		return x < y.(iceberg.Int32Literal)
+		return below(x, y)
 	case iceberg.Int64Literal:
-		return x < y.(iceberg.Int64Literal)
+		return below(x, y)
 	case iceberg.Float32Literal:
-		return x < y.(iceberg.Float32Literal)
+		return below(x, y)
 	case iceberg.Float64Literal:
-		return x < y.(iceberg.Float64Literal)
+		return below(x, y)
 	case iceberg.DateLiteral:
-		return x < y.(iceberg.DateLiteral)
+		return below(x, y)
 	case iceberg.TimeLiteral:
-		return x < y.(iceberg.TimeLiteral)
+		return below(x, y)
 	case iceberg.TimestampLiteral:
-		return x < y.(iceberg.TimestampLiteral)
+		return below(x, y)
 	case iceberg.DecimalLiteral:
-		d := y.(iceberg.DecimalLiteral)
-		return x.Val.Less(d.Val)
+		d, ok := y.(iceberg.DecimalLiteral)
+		return ok && x.Val.Less(d.Val)
 	}
 	return false
+}
+
+func below[T cmp.Ordered](x T, y iceberg.Literal) bool {
+	v, ok := y.(any).(T)
+	return ok && x < v
 }

@@ -73,14 +73,15 @@ var errBroken = errors.New("connection reset by peer")
 type world struct {
 	t       *testing.T
 	dir     string
-	version int
+	version format
 	lake    *Lake
 	cat     *tricky
 	ls      *layers
 	f       *feed
 }
 
-func newWorld(t *testing.T, version int) *world {
+func newWorld(t *testing.T, version format) *world {
+	t.Helper()
 	w := &world{t: t, dir: t.TempDir(), version: version}
 	w.lake = open(t, w.dir)
 	w.cat = &tricky{Catalog: w.lake.cat}
@@ -168,68 +169,80 @@ func (w *world) update() *world {
 }
 
 func TestACommitThatDidNotLandIsTriedAgain(t *testing.T) {
-	eachFormat(t, func(t *testing.T, version int) {
-		w := newWorld(t, version)
-		w.cat.commit = func(n int) (bool, error) {
-			if n%3 != 0 { // each layer's third try
-				return false, errBroken
+	t.Parallel()
+	for _, version := range formats() {
+		t.Run(version.String(), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, version)
+			w.cat.commit = func(n int) (bool, error) {
+				if n%3 != 0 { // each layer's third try
+					return false, errBroken
+				}
+				return true, nil
 			}
-			return true, nil
-		}
-		require.Zero(t, w.update().save())
-		w.expectUpdated()
-		require.Equal(t, 9, w.cat.commits)
-	})
+			require.Zero(t, w.update().save())
+			w.expectUpdated()
+			require.Equal(t, 9, w.cat.commits)
+		})
+	}
 }
 
 func TestALostReplyIsResolvedByReadingBack(t *testing.T) {
-	eachFormat(t, func(t *testing.T, version int) {
-		w := newWorld(t, version)
-		w.cat.commit = func(int) (bool, error) { return true, errBroken }
-		w.cat.load = func(n int) error {
-			if n%2 == 1 { // nor does reading back work at once
-				return errBroken
+	t.Parallel()
+	for _, version := range formats() {
+		t.Run(version.String(), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, version)
+			w.cat.commit = func(int) (bool, error) { return true, errBroken }
+			w.cat.load = func(n int) error {
+				if n%2 == 1 { // nor does reading back work at once
+					return errBroken
+				}
+				return nil
 			}
-			return nil
-		}
-		b := w.update().f.take()
-		_, err := w.ls.Bronze.Append(t.Context(), []*change.Batch{b}, w.f.state())
-		require.NoError(t, err)
-		require.Equal(t, 1, w.cat.commits)
-		w.cat.load = nil
-		require.NoError(t, w.ls.foldCurrent(t.Context(), b, w.f.state()))
-		require.NoError(t, w.ls.foldHistory(t.Context(), b, w.f.state()))
-		w.expectUpdated()
-		require.Equal(t, 3, w.cat.commits)
-		// What was learnt from the table serves the next commit.
-		w.cat.commit = nil
-		w.f.commit().update(1, "pl", "shipped", 100, nil)
-		require.Zero(t, w.save())
-		require.Equal(t, []string{"1 shipped", "2 new"}, w.rows(catalog.Current))
-	})
+			b := w.update().f.take()
+			_, err := w.ls.Bronze.Append(t.Context(), []*change.Batch{b}, w.f.state())
+			require.NoError(t, err)
+			require.Equal(t, 1, w.cat.commits)
+			w.cat.load = nil
+			require.NoError(t, w.ls.foldCurrent(t.Context(), b, w.f.state()))
+			require.NoError(t, w.ls.foldHistory(t.Context(), b, w.f.state()))
+			w.expectUpdated()
+			require.Equal(t, 3, w.cat.commits)
+			// What was learnt from the table serves the next commit.
+			w.cat.commit = nil
+			w.f.commit().update(1, "pl", "shipped", 100, nil)
+			require.Zero(t, w.save())
+			require.Equal(t, []string{"1 shipped", "2 new"}, w.rows(catalog.Current))
+		})
+	}
 }
 
 func TestACatalogThatIsDownLeavesEverythingAsItWas(t *testing.T) {
-	eachFormat(t, func(t *testing.T, version int) {
-		w := newWorld(t, version)
-		before := w.states()
-		w.cat.commit = func(int) (bool, error) { return false, errBroken }
-		b := w.update().f.take()
-		_, err := w.ls.Bronze.Append(t.Context(), []*change.Batch{b}, w.f.state())
-		require.Equal(t, catalog.CodeLakeUnavailable, catalog.Public(err).Code)
-		require.Equal(t, w.lake.retry.attempts, w.cat.commits)
-		err = w.ls.foldCurrent(t.Context(), b, w.f.state())
-		require.Equal(t, catalog.CodeLakeUnavailable, catalog.Public(err).Code)
-		require.Equal(t, before, w.states())
-		require.Equal(t, []string{"1 new", "2 new"}, w.rows(catalog.Current))
+	t.Parallel()
+	for _, version := range formats() {
+		t.Run(version.String(), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, version)
+			before := w.states()
+			w.cat.commit = func(int) (bool, error) { return false, errBroken }
+			b := w.update().f.take()
+			_, err := w.ls.Bronze.Append(t.Context(), []*change.Batch{b}, w.f.state())
+			require.Equal(t, catalog.CodeLakeUnavailable, catalog.Public(err).Code)
+			require.Equal(t, w.lake.retry.attempts, w.cat.commits)
+			err = w.ls.foldCurrent(t.Context(), b, w.f.state())
+			require.Equal(t, catalog.CodeLakeUnavailable, catalog.Public(err).Code)
+			require.Equal(t, before, w.states())
+			require.Equal(t, []string{"1 new", "2 new"}, w.rows(catalog.Current))
 
-		w.cat.commit = nil
-		_, err = w.ls.Bronze.Append(t.Context(), []*change.Batch{b}, w.f.state())
-		require.NoError(t, err)
-		require.NoError(t, w.ls.foldCurrent(t.Context(), b, w.f.state()))
-		require.NoError(t, w.ls.foldHistory(t.Context(), b, w.f.state()))
-		w.expectUpdated()
-	})
+			w.cat.commit = nil
+			_, err = w.ls.Bronze.Append(t.Context(), []*change.Batch{b}, w.f.state())
+			require.NoError(t, err)
+			require.NoError(t, w.ls.foldCurrent(t.Context(), b, w.f.state()))
+			require.NoError(t, w.ls.foldHistory(t.Context(), b, w.f.state()))
+			w.expectUpdated()
+		})
+	}
 }
 
 // another writes to a table as another engine would: through its own handle.
@@ -249,16 +262,16 @@ func (w *world) appendForeign(layer catalog.Layer, id int64) {
 		require.NoError(w.t, err)
 		b := array.NewRecordBuilder(memory.DefaultAllocator, schema)
 		for i, f := range schema.Fields() {
-			switch {
-			case f.Name == "order id":
+			switch f.Name {
+			case "order id":
 				b.Field(i).(*array.Int64Builder).Append(id)
-			case f.Name == "shop.code", f.Name == "status", f.Name == colOp:
+			case "shop.code", "status", colOp:
 				b.Field(i).(*array.StringBuilder).Append("x")
-			case f.Name == colIsCurrent:
+			case colIsCurrent:
 				b.Field(i).(*array.BooleanBuilder).Append(true)
-			case f.Name == colIngestedAt, f.Name == colValidFrom:
+			case colIngestedAt, colValidFrom:
 				b.Field(i).(*array.TimestampBuilder).Append(0)
-			case f.Name == colValidTo:
+			case colValidTo:
 				b.Field(i).(*array.TimestampBuilder).Append(arrow.Timestamp(fold.Open))
 			default:
 				b.Field(i).AppendNull()
@@ -272,157 +285,185 @@ func (w *world) appendForeign(layer catalog.Layer, id int64) {
 }
 
 func TestAnotherWritersRowsSurviveAndOursToo(t *testing.T) {
-	eachFormat(t, func(t *testing.T, version int) {
-		w := newWorld(t, version)
-		layers := []catalog.Layer{catalog.Bronze, catalog.Current, catalog.History}
-		w.cat.commit = func(n int) (bool, error) {
-			// Between what a commit was computed on and the commit.
-			if n == 1 || n == 3 || n == 5 {
-				w.appendForeign(layers[n/2], 77)
+	t.Parallel()
+	for _, version := range formats() {
+		t.Run(version.String(), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, version)
+			layers := []catalog.Layer{catalog.Bronze, catalog.Current, catalog.History}
+			w.cat.commit = func(n int) (bool, error) {
+				// Between what a commit was computed on and the commit.
+				if n == 1 || n == 3 || n == 5 {
+					w.appendForeign(layers[n/2], 77)
+				}
+				return true, nil
 			}
-			return true, nil
-		}
-		require.Equal(t, 2, w.update().save(), "current and history are found again")
-		require.Equal(t, []string{"c 1 new", "c 2 new", "u 1 paid", "x 0 null"}, w.rows(catalog.Bronze))
-		require.Equal(t, []string{"1 paid", "2 new", "77 x"}, w.rows(catalog.Current))
-		require.Equal(t, []string{"1 new closed", "1 paid", "2 new", "77 x"}, w.rows(catalog.History))
-		// The other's row is one like any other now.
-		w.cat.commit = nil
-		w.f.commit().update(77, "x", "ours", 1, nil)
-		w.save()
-		require.Equal(t, []string{"1 paid", "2 new", "77 ours"}, w.rows(catalog.Current))
-	})
+			require.Equal(t, 2, w.update().save(), "current and history are found again")
+			require.Equal(t, []string{"c 1 new", "c 2 new", "u 1 paid", "x 0 null"}, w.rows(catalog.Bronze))
+			require.Equal(t, []string{"1 paid", "2 new", "77 x"}, w.rows(catalog.Current))
+			require.Equal(t, []string{"1 new closed", "1 paid", "2 new", "77 x"}, w.rows(catalog.History))
+			// The other's row is one like any other now.
+			w.cat.commit = nil
+			w.f.commit().update(77, "x", "ours", 1, nil)
+			w.save()
+			require.Equal(t, []string{"1 paid", "2 new", "77 ours"}, w.rows(catalog.Current))
+		})
+	}
 }
 
 func TestALostReplyIsResolvedThoughOthersCommittedSince(t *testing.T) {
-	eachFormat(t, func(t *testing.T, version int) {
-		w := newWorld(t, version)
-		w.cat.commit = func(int) (bool, error) { return true, errBroken }
-		layers := []catalog.Layer{catalog.Bronze, catalog.Current, catalog.History}
-		w.cat.after = func(n int) {
-			if n <= 3 {
-				w.appendForeign(layers[n-1], 77)
+	t.Parallel()
+	for _, version := range formats() {
+		t.Run(version.String(), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, version)
+			w.cat.commit = func(int) (bool, error) { return true, errBroken }
+			layers := []catalog.Layer{catalog.Bronze, catalog.Current, catalog.History}
+			w.cat.after = func(n int) {
+				if n <= 3 {
+					w.appendForeign(layers[n-1], 77)
+				}
 			}
-		}
-		require.Zero(t, w.update().save())
-		require.Equal(t, []string{"1 paid", "2 new", "77 x"}, w.rows(catalog.Current))
-		w.cat.commit, w.cat.after = nil, nil
-		w.f.commit().update(1, "pl", "shipped", 1, nil)
-		w.f.update(77, "x", "ours", 1, nil)
-		require.Zero(t, w.save())
-		require.Equal(t, []string{"1 shipped", "2 new", "77 ours"}, w.rows(catalog.Current))
-		require.Equal(t, []string{"1 new closed", "1 paid closed", "1 shipped", "2 new", "77 ours", "77 x closed"}, w.rows(catalog.History))
-	})
+			require.Zero(t, w.update().save())
+			require.Equal(t, []string{"1 paid", "2 new", "77 x"}, w.rows(catalog.Current))
+			w.cat.commit, w.cat.after = nil, nil
+			w.f.commit().update(1, "pl", "shipped", 1, nil)
+			w.f.update(77, "x", "ours", 1, nil)
+			require.Zero(t, w.save())
+			require.Equal(t, []string{"1 shipped", "2 new", "77 ours"}, w.rows(catalog.Current))
+			require.Equal(t, []string{"1 new closed", "1 paid closed", "1 shipped", "2 new", "77 ours", "77 x closed"}, w.rows(catalog.History))
+		})
+	}
 }
 
 func TestADeleteByAnotherWriterIsKept(t *testing.T) {
-	eachFormat(t, func(t *testing.T, version int) {
-		w := newWorld(t, version)
-		done := false
-		w.cat.commit = func(n int) (bool, error) {
-			if n == 2 && !done { // the commit to current: rows 1 and 2 lie in one file
-				done = true
-				w.another(catalog.Current, func(tbl *table.Table) (*table.Table, error) {
-					return tbl.Delete(t.Context(), iceberg.EqualTo(iceberg.Reference("order id"), int64(2)), nil)
-				})
+	t.Parallel()
+	for _, version := range formats() {
+		t.Run(version.String(), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, version)
+			done := false
+			w.cat.commit = func(n int) (bool, error) {
+				if n == 2 && !done { // the commit to current: rows 1 and 2 lie in one file
+					done = true
+					w.another(catalog.Current, func(tbl *table.Table) (*table.Table, error) {
+						return tbl.Delete(t.Context(), iceberg.EqualTo(iceberg.Reference("order id"), int64(2)), nil)
+					})
+				}
+				return true, nil
 			}
-			return true, nil
-		}
-		require.Equal(t, 1, w.update().save())
-		require.Equal(t, []string{"1 paid"}, w.rows(catalog.Current))
-		// A vector of ours on top of the merged one.
-		w.f.commit().create(2, "pl", "again", 1, nil)
-		w.f.remove(1, "pl")
-		w.save()
-		require.Equal(t, []string{"2 again"}, w.rows(catalog.Current))
-	})
+			require.Equal(t, 1, w.update().save())
+			require.Equal(t, []string{"1 paid"}, w.rows(catalog.Current))
+			// A vector of ours on top of the merged one.
+			w.f.commit().create(2, "pl", "again", 1, nil)
+			w.f.remove(1, "pl")
+			w.save()
+			require.Equal(t, []string{"2 again"}, w.rows(catalog.Current))
+		})
+	}
 }
 
 func TestASecondWorkersChangesAreAConflict(t *testing.T) {
-	eachFormat(t, func(t *testing.T, version int) {
-		w := newWorld(t, version)
-		b := w.update().f.take()
-		w.cat.commit = func(n int) (bool, error) {
-			if n == 1 {
-				second := openLayers(t, open(t, w.dir), version, ordersTable(), ordersSchema())
-				_, err := second.Bronze.Append(t.Context(), []*change.Batch{b}, w.f.state())
-				require.NoError(t, err)
+	t.Parallel()
+	for _, version := range formats() {
+		t.Run(version.String(), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, version)
+			b := w.update().f.take()
+			w.cat.commit = func(n int) (bool, error) {
+				if n == 1 {
+					second := openLayers(t, open(t, w.dir), version, ordersTable(), ordersSchema())
+					_, err := second.Bronze.Append(t.Context(), []*change.Batch{b}, w.f.state())
+					require.NoError(t, err)
+				}
+				return true, nil
 			}
-			return true, nil
-		}
-		_, err := w.ls.Bronze.Append(t.Context(), []*change.Batch{b}, w.f.state())
-		require.Equal(t, catalog.CodeLakeConflict, catalog.Public(err).Code)
-		require.Equal(t, []string{"c 1 new", "c 2 new", "u 1 paid"}, w.rows(catalog.Bronze), "no event twice")
-	})
+			_, err := w.ls.Bronze.Append(t.Context(), []*change.Batch{b}, w.f.state())
+			require.Equal(t, catalog.CodeLakeConflict, catalog.Public(err).Code)
+			require.Equal(t, []string{"c 1 new", "c 2 new", "u 1 paid"}, w.rows(catalog.Bronze), "no event twice")
+		})
+	}
 }
 
 func TestARolledBackLayerSaysSoAndCatchesUp(t *testing.T) {
-	eachFormat(t, func(t *testing.T, version int) {
-		w := newWorld(t, version)
-		before := w.states()[1]
-		w.update().save()
-		w.f.commit().create(3, "pl", "new", 1, nil)
-		w.save()
-		w.another(catalog.Current, func(tbl *table.Table) (*table.Table, error) {
-			parent := tbl.SnapshotByID(*tbl.CurrentSnapshot().ParentSnapshotID)
-			tx := tbl.NewTransaction()
-			require.NoError(t, tx.RollbackToSnapshot(*parent.ParentSnapshotID))
-			return tx.Commit(t.Context())
-		})
-		require.Equal(t, []string{"1 new", "2 new"}, w.rows(catalog.Current))
-		st, err := w.ls.Current.State(t.Context())
-		require.NoError(t, err)
-		require.Equal(t, before, st)
-		for b, err := range w.ls.Bronze.Read(t.Context(), st.Cursor.Position, w.f.end.Position, 1) {
+	t.Parallel()
+	for _, version := range formats() {
+		t.Run(version.String(), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, version)
+			before := w.states()[1]
+			w.update().save()
+			w.f.commit().create(3, "pl", "new", 1, nil)
+			w.save()
+			w.another(catalog.Current, func(tbl *table.Table) (*table.Table, error) {
+				parent := tbl.SnapshotByID(*tbl.CurrentSnapshot().ParentSnapshotID)
+				tx := tbl.NewTransaction()
+				require.NoError(t, tx.RollbackToSnapshot(*parent.ParentSnapshotID))
+				return tx.Commit(t.Context())
+			})
+			require.Equal(t, []string{"1 new", "2 new"}, w.rows(catalog.Current))
+			st, err := w.ls.Current.State(t.Context())
 			require.NoError(t, err)
-			require.NoError(t, w.ls.foldCurrent(t.Context(), b, pipeline.LayerState{Cursor: b.End(st.Cursor)}))
-		}
-		require.Equal(t, []string{"1 paid", "2 new", "3 new"}, w.rows(catalog.Current))
-		st, err = w.ls.Current.State(t.Context())
-		require.NoError(t, err)
-		require.Equal(t, w.f.end, st.Cursor)
-	})
+			require.Equal(t, before, st)
+			for b, err := range w.ls.Bronze.Read(t.Context(), st.Cursor.Position, w.f.end.Position, 1) {
+				require.NoError(t, err)
+				require.NoError(t, w.ls.foldCurrent(t.Context(), b, pipeline.LayerState{Cursor: b.End(st.Cursor)}))
+			}
+			require.Equal(t, []string{"1 paid", "2 new", "3 new"}, w.rows(catalog.Current))
+			st, err = w.ls.Current.State(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, w.f.end, st.Cursor)
+		})
+	}
 }
 
 func TestACursorThatCannotBeProvedIsNotGuessed(t *testing.T) {
-	eachFormat(t, func(t *testing.T, version int) {
-		dir := t.TempDir()
-		w := &world{t: t, dir: dir, version: version, lake: open(t, dir)}
-		w.ls = openLayers(t, w.lake, version, ordersTable(), ordersSchema())
-		st, err := w.ls.Current.State(t.Context())
-		require.NoError(t, err)
-		require.True(t, st.Cursor.IsZero())
-		w.appendForeign(catalog.Current, 5)
-		_, err = w.ls.Current.State(t.Context())
-		require.Equal(t, catalog.CodeLakeCursor, catalog.Public(err).Code)
-		_, err = w.ls.Bronze.State(t.Context())
-		require.NoError(t, err)
-	})
+	t.Parallel()
+	for _, version := range formats() {
+		t.Run(version.String(), func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			w := &world{t: t, dir: dir, version: version, lake: open(t, dir)}
+			w.ls = openLayers(t, w.lake, version, ordersTable(), ordersSchema())
+			st, err := w.ls.Current.State(t.Context())
+			require.NoError(t, err)
+			require.True(t, st.Cursor.IsZero())
+			w.appendForeign(catalog.Current, 5)
+			_, err = w.ls.Current.State(t.Context())
+			require.Equal(t, catalog.CodeLakeCursor, catalog.Public(err).Code)
+			_, err = w.ls.Bronze.State(t.Context())
+			require.NoError(t, err)
+		})
+	}
 }
 
 func TestAnEmptyResultMovesTheState(t *testing.T) {
-	eachFormat(t, func(t *testing.T, version int) {
-		w := newWorld(t, version)
-		w.update().save()
-		to := w.f.state()
-		to.Cursor.Position.Commit += 100
-		to.Snapshot = &catalog.SnapshotProgress{Generation: 2, Rows: 5, Bound: "x", Keys: []string{"k"}}
-		_, err := w.ls.Bronze.Append(t.Context(), nil, to)
-		require.NoError(t, err)
-		st, err := w.ls.Bronze.State(t.Context())
-		require.NoError(t, err)
-		require.Equal(t, to, st)
-		to.Snapshot = nil
-		_, err = w.ls.Current.Write(t.Context(), fold.CurrentResult{}, to)
-		require.NoError(t, err)
-		_, err = w.ls.History.Write(t.Context(), fold.HistoryResult{}, to)
-		require.NoError(t, err)
-		for _, st := range w.states()[1:] {
+	t.Parallel()
+	for _, version := range formats() {
+		t.Run(version.String(), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, version)
+			w.update().save()
+			to := w.f.state()
+			to.Cursor.Position.Commit += 100
+			to.Snapshot = &catalog.SnapshotProgress{Generation: 2, Rows: 5, Bound: "x", Keys: []string{"k"}}
+			_, err := w.ls.Bronze.Append(t.Context(), nil, to)
+			require.NoError(t, err)
+			st, err := w.ls.Bronze.State(t.Context())
+			require.NoError(t, err)
 			require.Equal(t, to, st)
-		}
-		require.Equal(t, []string{"1 paid", "2 new"}, w.rows(catalog.Current))
-		require.Equal(t, []string{"1 new closed", "1 paid", "2 new"}, w.rows(catalog.History))
-	})
+			to.Snapshot = nil
+			_, err = w.ls.Current.Write(t.Context(), fold.CurrentResult{}, to)
+			require.NoError(t, err)
+			_, err = w.ls.History.Write(t.Context(), fold.HistoryResult{}, to)
+			require.NoError(t, err)
+			for _, st := range w.states()[1:] {
+				require.Equal(t, to, st)
+			}
+			require.Equal(t, []string{"1 paid", "2 new"}, w.rows(catalog.Current))
+			require.Equal(t, []string{"1 new closed", "1 paid", "2 new"}, w.rows(catalog.History))
+		})
+	}
 }
 
 // brittle is a warehouse whose n-th write fails.
@@ -439,39 +480,43 @@ func (b brittle) WriteFile(name string, p []byte) error {
 }
 
 func TestAFailedWriteToTheWarehouseChangesNothing(t *testing.T) {
-	eachFormat(t, func(t *testing.T, version int) {
-		w := newWorld(t, version)
-		var left atomic.Int64
-		w.ls.Bronze.(*bronze).fs = brittle{w.ls.Bronze.(*bronze).fs, &left}
-		w.ls.Current.(*current).fs = brittle{w.ls.Current.(*current).fs, &left}
-		w.ls.History.(*history).fs = brittle{w.ls.History.(*history).fs, &left}
-		b := w.update().f.take()
-		// Each of the three saves, with its first, second, … write failing, until none
-		// of them does.
-		for _, step := range []func() error{
-			func() error {
-				_, err := w.ls.Bronze.Append(t.Context(), []*change.Batch{b}, w.f.state())
-				return err
-			},
-			func() error { return w.ls.foldCurrent(t.Context(), b, w.f.state()) },
-			func() error { return w.ls.foldHistory(t.Context(), b, w.f.state()) },
-		} {
-			failed := 0
-			for n := int64(1); ; n++ {
-				left.Store(n)
-				err := step()
-				if err == nil {
-					break
+	t.Parallel()
+	for _, version := range formats() {
+		t.Run(version.String(), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, version)
+			var left atomic.Int64
+			w.ls.Bronze.(*bronze).fs = brittle{w.ls.Bronze.(*bronze).fs, &left}
+			w.ls.Current.(*current).fs = brittle{w.ls.Current.(*current).fs, &left}
+			w.ls.History.(*history).fs = brittle{w.ls.History.(*history).fs, &left}
+			b := w.update().f.take()
+			// Each of the three saves, with its first, second, … write failing, until none
+			// of them does.
+			for _, step := range []func() error{
+				func() error {
+					_, err := w.ls.Bronze.Append(t.Context(), []*change.Batch{b}, w.f.state())
+					return err
+				},
+				func() error { return w.ls.foldCurrent(t.Context(), b, w.f.state()) },
+				func() error { return w.ls.foldHistory(t.Context(), b, w.f.state()) },
+			} {
+				failed := 0
+				for n := int64(1); ; n++ {
+					left.Store(n)
+					err := step()
+					if err == nil {
+						break
+					}
+					failed++
+					require.Equal(t, catalog.CodeLakeUnavailable, catalog.Public(err).Code)
+					require.Contains(t, err.Error(), "no space left")
 				}
-				failed++
-				require.Equal(t, catalog.CodeLakeUnavailable, catalog.Public(err).Code)
-				require.Contains(t, err.Error(), "no space left")
+				require.GreaterOrEqual(t, failed, 3, "a data file, a manifest and a manifest list at least")
 			}
-			require.GreaterOrEqual(t, failed, 3, "a data file, a manifest and a manifest list at least")
-		}
-		left.Store(0)
-		w.expectUpdated()
-	})
+			left.Store(0)
+			w.expectUpdated()
+		})
+	}
 }
 
 func TestAForeignTableIsLeftAlone(t *testing.T) {
@@ -505,45 +550,109 @@ func TestATableWithOtherColumnsIsRefused(t *testing.T) {
 	require.Contains(t, err.Error(), `column "after.remark" is missing`)
 }
 
+// requireSoundFiles checks that the live entries are each there once, that what is
+// known of the files is what the manifests say, and that in format v3 the row ids of
+// no two files overlap.
+func requireSoundFiles(t *testing.T, l *layer, manifests []iceberg.ManifestFile) {
+	t.Helper()
+	type span struct{ from, to int64 }
+	var ids []span
+	seen := map[string]bool{}
+	vectors := map[string]bool{}
+	for _, m := range manifests {
+		for e, err := range m.Entries(l.fs, true) {
+			require.NoError(t, err)
+			df := e.DataFile()
+			require.Positive(t, e.SequenceNum())
+			if m.ManifestContent() == iceberg.ManifestContentDeletes {
+				if table.IsDeletionVector(df) {
+					require.False(t, vectors[*df.ReferencedDataFile()], "one vector a file")
+					vectors[*df.ReferencedDataFile()] = true
+				}
+				continue
+			}
+			require.False(t, seen[df.FilePath()])
+			seen[df.FilePath()] = true
+			if l.tbl.Metadata().Version() >= 3 {
+				require.NotNil(t, df.FirstRowID())
+				ids = append(ids, span{*df.FirstRowID(), *df.FirstRowID() + df.Count()})
+			}
+		}
+	}
+	slices.SortFunc(ids, func(a, b span) int { return int(a.from - b.from) })
+	for i := 1; i < len(ids); i++ {
+		require.GreaterOrEqual(t, ids[i].from, ids[i-1].to, "row ids overlap")
+	}
+	if len(ids) > 0 {
+		require.LessOrEqual(t, ids[len(ids)-1].to, l.tbl.Metadata().NextRowID())
+	}
+	if l.ledger == nil {
+		return
+	}
+	require.Len(t, l.ledger.files, len(seen))
+	fresh, err := l.readLedger(t.Context(), manifests)
+	require.NoError(t, err)
+	for path, f := range l.ledger.byPath {
+		g := fresh.byPath[path]
+		require.NotNil(t, g)
+		require.Equal(t, g.rows, f.rows)
+		require.Equal(t, g.seq, f.seq)
+		require.Equal(t, g.vector, f.vector)
+		require.Equal(t, g.deleted == nil, f.deleted == nil)
+		if f.deleted != nil {
+			require.Equal(t, slices.Collect(g.deleted.Positions()), slices.Collect(f.deleted.Positions()))
+		}
+	}
+}
+
 func TestManifestsStayFewHoweverManyCommits(t *testing.T) {
-	eachFormat(t, func(t *testing.T, version int) {
-		w := newWorld(t, version)
-		for i := range 40 {
-			w.f.commit().update(1, "pl", fmt.Sprint("s", i), i, nil)
-			w.f.create(100+i, "pl", "new", i, nil)
-			w.save()
-		}
-		for _, l := range []*layer{w.ls.Bronze.(*bronze).layer, w.ls.Current.(*current).layer, w.ls.History.(*history).layer} {
-			m, err := l.headManifests()
-			require.NoError(t, err)
-			require.LessOrEqual(t, len(m), 2*mergeAt+3, l.name)
-			fresh, err := l.tbl.CurrentSnapshot().Manifests(l.fs)
-			require.NoError(t, err)
-			require.Len(t, fresh, len(m), "what is known of the head is what its list says")
-		}
-		require.Len(t, w.rows(catalog.Current), 42)
-		require.Len(t, w.rows(catalog.History), 2+40+40)
-		require.Len(t, w.rows(catalog.Bronze), 2+80)
-	})
+	t.Parallel()
+	for _, version := range formats() {
+		t.Run(version.String(), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, version)
+			for i := range 40 {
+				w.f.commit().update(1, "pl", fmt.Sprint("s", i), i, nil)
+				w.f.create(100+i, "pl", "new", i, nil)
+				w.save()
+			}
+			for _, l := range []*layer{w.ls.Bronze.(*bronze).layer, w.ls.Current.(*current).layer, w.ls.History.(*history).layer} {
+				m, err := l.headManifests()
+				require.NoError(t, err)
+				require.LessOrEqual(t, len(m), 2*mergeAt+3, l.name)
+				fresh, err := l.tbl.CurrentSnapshot().Manifests(l.fs)
+				require.NoError(t, err)
+				require.Len(t, fresh, len(m), "what is known of the head is what its list says")
+				requireSoundFiles(t, l, fresh)
+			}
+			require.Len(t, w.rows(catalog.Current), 42)
+			require.Len(t, w.rows(catalog.History), 2+40+40)
+			require.Len(t, w.rows(catalog.Bronze), 2+80)
+		})
+	}
 }
 
 func TestOldSnapshotsAreForgottenAndTheCursorIsNot(t *testing.T) {
-	eachFormat(t, func(t *testing.T, version int) {
-		w := newWorld(t, version)
-		w.another(catalog.Current, func(tbl *table.Table) (*table.Table, error) {
-			tx := tbl.NewTransaction()
-			require.NoError(t, tx.SetProperties(iceberg.Properties{propMaxSnapshots: "10"}))
-			return tx.Commit(t.Context())
+	t.Parallel()
+	for _, version := range formats() {
+		t.Run(version.String(), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, version)
+			w.another(catalog.Current, func(tbl *table.Table) (*table.Table, error) {
+				tx := tbl.NewTransaction()
+				require.NoError(t, tx.SetProperties(iceberg.Properties{propMaxSnapshots: "10"}))
+				return tx.Commit(t.Context())
+			})
+			for i := range 30 {
+				w.f.commit().update(1, "pl", fmt.Sprint("s", i), i, nil)
+				w.save()
+			}
+			require.LessOrEqual(t, len(w.ls.Current.(*current).tbl.Metadata().Snapshots()), 11)
+			require.Greater(t, len(w.ls.History.(*history).tbl.Metadata().Snapshots()), 30)
+			require.Equal(t, []string{"1 s29", "2 new"}, w.rows(catalog.Current))
+			st, err := openLayers(t, open(t, w.dir), version, ordersTable(), ordersSchema()).Current.State(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, w.f.end, st.Cursor)
 		})
-		for i := range 30 {
-			w.f.commit().update(1, "pl", fmt.Sprint("s", i), i, nil)
-			w.save()
-		}
-		require.LessOrEqual(t, len(w.ls.Current.(*current).tbl.Metadata().Snapshots()), 11)
-		require.Greater(t, len(w.ls.History.(*history).tbl.Metadata().Snapshots()), 30)
-		require.Equal(t, []string{"1 s29", "2 new"}, w.rows(catalog.Current))
-		st, err := openLayers(t, open(t, w.dir), version, ordersTable(), ordersSchema()).Current.State(t.Context())
-		require.NoError(t, err)
-		require.Equal(t, w.f.end, st.Cursor)
-	})
+	}
 }

@@ -278,7 +278,7 @@ var opTexts = func() (t [256][]byte) {
 }()
 
 func appendOps(b array.Builder, n int, get func(i int) change.Op) {
-	sb := b.(*array.StringBuilder)
+	sb := builder[*array.StringBuilder](b)
 	for i := range n {
 		sb.BinaryBuilder.Append(opTexts[get(i)])
 	}

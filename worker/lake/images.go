@@ -61,7 +61,7 @@ func (c *imageCache) get(l *layer, file int32) *cachedFile {
 		return nil
 	}
 	c.order.MoveToFront(e)
-	return e.Value.(*cachedFile)
+	return fileOf(e)
 }
 
 // drop forgets everything of a layer.
@@ -70,7 +70,7 @@ func (c *imageCache) drop(l *layer) {
 	defer c.mu.Unlock()
 	for e := c.order.Front(); e != nil; {
 		next := e.Next()
-		if e.Value.(*cachedFile).key.layer == l {
+		if fileOf(e).key.layer == l {
 			c.evict(e)
 		}
 		e = next
@@ -78,9 +78,15 @@ func (c *imageCache) drop(l *layer) {
 }
 
 func (c *imageCache) evict(e *list.Element) {
-	f := c.order.Remove(e).(*cachedFile)
+	f := fileOf(e)
+	c.order.Remove(e)
 	delete(c.files, f.key)
 	c.size -= f.size
+}
+
+func fileOf(e *list.Element) *cachedFile {
+	f, _ := e.Value.(*cachedFile) // nothing else is put into the list
+	return f
 }
 
 // copyImage adds a copy of an image to rows as it will be read back: cells without

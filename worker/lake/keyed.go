@@ -78,7 +78,7 @@ func (k *keyed) follow(lg *ledger, s *staged, gone *removal, rows *written, remo
 }
 
 // indexed returns the ledger with its index, filling it from the table when it is
-// not known. each reads one record's live rows into the index.
+// not known. each reads one record's live rows into the index, in no order of files.
 func (k *keyed) indexed(ctx context.Context, fields []int, each func(index keyindex.Index, keys keyReader, file *dataFile, rec record, sel []int) error) (*ledger, error) {
 	lg, err := k.ready(ctx)
 	if err != nil || lg.index != nil {
@@ -86,7 +86,7 @@ func (k *keyed) indexed(ctx context.Context, fields []int, each func(index keyin
 	}
 	start := k.lake.now()
 	index, keys := keyindex.NewMemory(), k.keyReader()
-	err = k.eachLive(ctx, lg, append(fields, keys.fields...), func(file *dataFile, rec record, sel []int) error {
+	err = k.eachLiveTogether(ctx, lg, append(fields, keys.fields...), func(file *dataFile, rec record, sel []int) error {
 		return each(index, keys, file, rec, sel)
 	})
 	if err != nil {

@@ -37,35 +37,32 @@ func ordersTable() *catalog.Table {
 	return &catalog.Table{Source: "shop", Name: catalog.TableName{Schema: "public", Name: "orders"}, PrimaryKey: []string{"order id", "shop.code"}, Current: true, History: true, ApplyTruncates: true}
 }
 
-func source(version int) *catalog.Source {
-	return &catalog.Source{Name: "shop", FormatVersion: version, Namespaces: catalog.Namespaces{Bronze: []string{"bronze"}, Silver: []string{"silver"}}}
+func source(version format) *catalog.Source {
+	return &catalog.Source{Name: "shop", FormatVersion: int(version), Namespaces: catalog.Namespaces{Bronze: []string{"bronze"}, Silver: []string{"silver"}}}
 }
 
 // open opens a lake with a SQLite catalog in a folder.
-func open(t testing.TB, dir string) *Lake {
-	t.Helper()
-	return openConfig(t, Config{Catalog: "sqlite://" + filepath.Join(dir, "catalog.db"), Warehouse: filepath.Join(dir, "warehouse")})
+func open(tb testing.TB, dir string) *Lake {
+	tb.Helper()
+	return openConfig(tb, Config{Catalog: "sqlite://" + filepath.Join(dir, "catalog.db"), Warehouse: filepath.Join(dir, "warehouse")})
 }
 
-func openConfig(t testing.TB, cfg Config) *Lake {
-	t.Helper()
-	l, err := Open(t.Context(), cfg, nil)
-	require.NoError(t, err)
+func openConfig(tb testing.TB, cfg Config) *Lake {
+	tb.Helper()
+	l, err := Open(tb.Context(), cfg, nil)
+	require.NoError(tb, err)
 	l.retry.first, l.retry.most = 1, 1
-	t.Cleanup(func() { _ = l.Close() })
+	tb.Cleanup(func() { _ = l.Close() })
 	return l
 }
 
-// each runs a test against both table formats.
-func eachFormat(t *testing.T, f func(t *testing.T, version int)) {
-	t.Parallel()
-	for _, v := range []int{2, 3} {
-		t.Run(fmt.Sprintf("v%d", v), func(t *testing.T) {
-			t.Parallel()
-			f(t, v)
-		})
-	}
-}
+// format is the version of a table's format.
+type format int
+
+func (f format) String() string { return fmt.Sprintf("v%d", int(f)) }
+
+// formats are those that every test of tables runs against.
+func formats() []format { return []format{2, 3} }
 
 // feed makes changes of one table in commit order.
 type feed struct {
@@ -149,8 +146,6 @@ func (f *feed) move(from, to []any) {
 	f.add(change.Create, -1, row, old)
 }
 
-func (f *feed) truncate() { f.add(change.Truncate, -1, -1, -1) }
-
 // take returns the changes so far and begins a new batch.
 func (f *feed) take() *change.Batch {
 	b := f.batch
@@ -173,27 +168,27 @@ type layers struct {
 	history catalog.Position
 }
 
-func openLayers(t testing.TB, l *Lake, version int, table *catalog.Table, schema *catalog.Schema) *layers {
-	t.Helper()
-	ls, err := l.ForSource(source(version)).Open(t.Context(), table, schema)
-	require.NoError(t, err)
+func openLayers(tb testing.TB, l *Lake, version format, table *catalog.Table, schema *catalog.Schema) *layers {
+	tb.Helper()
+	ls, err := l.ForSource(source(version)).Open(tb.Context(), table, schema)
+	require.NoError(tb, err)
 	out := &layers{Layers: ls, table: table, schema: schema}
 	if ls.History != nil {
-		st, err := ls.History.State(t.Context())
-		require.NoError(t, err)
+		st, err := ls.History.State(tb.Context())
+		require.NoError(tb, err)
 		out.history = st.Cursor.Position
 	}
 	return out
 }
 
 // save brings one batch into all layers.
-func (l *layers) save(t testing.TB, f *feed) {
-	t.Helper()
+func (l *layers) save(tb testing.TB, f *feed) {
+	tb.Helper()
 	b := f.take()
-	_, err := l.Bronze.Append(t.Context(), []*change.Batch{b}, f.state())
-	require.NoError(t, err)
-	require.NoError(t, l.foldCurrent(t.Context(), b, f.state()))
-	require.NoError(t, l.foldHistory(t.Context(), b, f.state()))
+	_, err := l.Bronze.Append(tb.Context(), []*change.Batch{b}, f.state())
+	require.NoError(tb, err)
+	require.NoError(tb, l.foldCurrent(tb.Context(), b, f.state()))
+	require.NoError(tb, l.foldHistory(tb.Context(), b, f.state()))
 }
 
 func (l *layers) foldCurrent(ctx context.Context, b *change.Batch, to pipeline.LayerState) error {
@@ -237,12 +232,27 @@ func everythingSchema() *catalog.Schema {
 		t    catalog.Type
 	}{
 		{"id", typ(catalog.UUID)},
-		{"t", typ(catalog.Text)}, {"b", typ(catalog.Bool)}, {"i", typ(catalog.Int32)}, {"l", typ(catalog.Int64)},
-		{"f", typ(catalog.Float32)}, {"d", typ(catalog.Float64)},
-		{"d9", catalog.Type{Kind: catalog.Decimal, Precision: 9, Scale: 3}}, {"d18", catalog.Type{Kind: catalog.Decimal, Precision: 18, Scale: 0}}, {"d38", d38},
-		{"day", typ(catalog.Date)}, {"tm", typ(catalog.Time)}, {"ts", typ(catalog.Timestamp)}, {"tz", typ(catalog.TimestampTZ)},
-		{"u", typ(catalog.UUID)}, {"x", typ(catalog.Binary)},
-		{"lt", list(typ(catalog.Text))}, {"ll", list(typ(catalog.Int64))}, {"ld", list(d38)}, {"lb", list(typ(catalog.Bool))}, {"lu", list(typ(catalog.UUID))}, {"lz", list(typ(catalog.TimestampTZ))},
+		{"t", typ(catalog.Text)},
+		{"b", typ(catalog.Bool)},
+		{"i", typ(catalog.Int32)},
+		{"l", typ(catalog.Int64)},
+		{"f", typ(catalog.Float32)},
+		{"d", typ(catalog.Float64)},
+		{"d9", catalog.Type{Kind: catalog.Decimal, Precision: 9, Scale: 3}},
+		{"d18", catalog.Type{Kind: catalog.Decimal, Precision: 18, Scale: 0}},
+		{"d38", d38},
+		{"day", typ(catalog.Date)},
+		{"tm", typ(catalog.Time)},
+		{"ts", typ(catalog.Timestamp)},
+		{"tz", typ(catalog.TimestampTZ)},
+		{"u", typ(catalog.UUID)},
+		{"x", typ(catalog.Binary)},
+		{"lt", list(typ(catalog.Text))},
+		{"ll", list(typ(catalog.Int64))},
+		{"ld", list(d38)},
+		{"lb", list(typ(catalog.Bool))},
+		{"lu", list(typ(catalog.UUID))},
+		{"lz", list(typ(catalog.TimestampTZ))},
 	} {
 		s.Columns = append(s.Columns, catalog.Column{Name: c.name, Number: i + 1, Type: c.t, Nullable: i > 0})
 	}
@@ -272,7 +282,14 @@ func everythingRows() [][]any {
 			id(1), "", 0, int64(math.MinInt32), int64(math.MinInt64), f32(-math.MaxFloat32), f64(-math.MaxFloat64),
 			int64(-999_999_999), int64(-999_999_999_999_999_999), wide(-5421010862427522171, 17759344522308878337),
 			int64(-719162), int64(0), int64(-62135596800000000), int64(-62135596800000000),
-			make([]byte, 16), []byte{}, []byte{}, []byte{}, []byte{}, []byte{}, []byte{}, []byte{},
+			make([]byte, 16),
+			[]byte{},
+			[]byte{},
+			[]byte{},
+			[]byte{},
+			[]byte{},
+			[]byte{},
+			[]byte{},
 		},
 		{
 			id(2), "zażółć \U0001F600 'quoted' \"too\"", 1, int64(math.MaxInt32), int64(math.MaxInt64), f32(math.MaxFloat32), f64(math.MaxFloat64),

@@ -22,7 +22,7 @@ var defaultRetry = retryPolicy{attempts: 8, first: 50 * time.Millisecond, most: 
 
 func (p retryPolicy) wait(ctx context.Context, attempt int) error {
 	d := min(p.most, p.first<<min(attempt, 20))
-	t := time.NewTimer(d/2 + rand.N(d/2+1)) // spread, so that workers do not come back together
+	t := time.NewTimer(d/2 + rand.N(d/2+1)) //nolint:gosec // no secret: spread, so that workers do not come back together
 	defer t.Stop()
 	select {
 	case <-ctx.Done():

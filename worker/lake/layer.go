@@ -68,7 +68,7 @@ func (l *layer) use(ctx context.Context, t *table.Table) error {
 	if l.tbl != nil && l.tbl.Metadata().TableUUID() != t.Metadata().TableUUID() {
 		return catalog.Errorf(catalog.Conflict, catalog.CodeLakeConflict, "start the table again", "the lake's table %s was replaced by another of the same name", l.name)
 	}
-	if l.fs == nil {
+	if l.fs == nil || l.lake.kind == restCatalog { // whose credentials may expire
 		fs, err := t.FS(ctx)
 		if err != nil {
 			return l.lake.unavailable(err, "the warehouse of "+l.name+" cannot be opened")

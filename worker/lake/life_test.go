@@ -37,20 +37,24 @@ func newLife(seed int) life {
 // is folded from memory or from bronze, Iceberg's own reader sees what layers in
 // memory hold and, where no transaction was cut, what the source had.
 func TestLayersShowWhatTheSourceHad(t *testing.T) {
-	eachFormat(t, func(t *testing.T, version int) {
-		for seed := range 6 {
-			t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
-				t.Parallel()
-				for _, soft := range []bool{false, true} {
-					dir := t.TempDir()
-					liveThrough(t, func() *Lake { return open(t, dir) }, version, seed, soft)
-				}
-			})
-		}
-	})
+	t.Parallel()
+	for _, version := range formats() {
+		t.Run(version.String(), func(t *testing.T) {
+			t.Parallel()
+			for seed := range 6 {
+				t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
+					t.Parallel()
+					for _, soft := range []bool{false, true} {
+						dir := t.TempDir()
+						liveThrough(t, func() *Lake { return open(t, dir) }, version, seed, soft)
+					}
+				})
+			}
+		})
+	}
 }
 
-func liveThrough(t *testing.T, open func() *Lake, version, seed int, soft bool) {
+func liveThrough(t *testing.T, open func() *Lake, version format, seed int, soft bool) {
 	t.Helper()
 	table, schema := foldtest.Table(soft), foldtest.NewSchema()
 	lf := newLife(seed)
@@ -135,14 +139,14 @@ func readBack(t *testing.T, ls *layers, after, through catalog.Position) *change
 }
 
 // eachRow reads a table as any Iceberg reader would.
-func eachRow(t testing.TB, l *Lake, ident []string, f func(s *catalog.Schema, rows *change.Rows, row int)) {
-	t.Helper()
-	v, err := l.View(t.Context(), ident, 0)
-	require.NoError(t, err)
-	s, parts, err := v.Scan(t.Context(), ScanOptions{})
-	require.NoError(t, err)
+func eachRow(tb testing.TB, l *Lake, ident []string, f func(s *catalog.Schema, rows *change.Rows, row int)) {
+	tb.Helper()
+	v, err := l.View(tb.Context(), ident, 0)
+	require.NoError(tb, err)
+	s, parts, err := v.Scan(tb.Context(), ScanOptions{})
+	require.NoError(tb, err)
 	for rows, err := range parts {
-		require.NoError(t, err)
+		require.NoError(tb, err)
 		for row := range rows.Len() {
 			markUnavailable(s, rows, row)
 			f(s, rows, row)
@@ -161,10 +165,10 @@ func markUnavailable(s *catalog.Schema, rows *change.Rows, row int) {
 	})
 }
 
-func currentText(t testing.TB, l *Lake, table *catalog.Table) string {
-	t.Helper()
+func currentText(tb testing.TB, l *Lake, table *catalog.Table) string {
+	tb.Helper()
 	var lines []string
-	eachRow(t, l, source(3).LakeName(table.Name, catalog.Current), func(s *catalog.Schema, rows *change.Rows, row int) {
+	eachRow(tb, l, source(3).LakeName(table.Name, catalog.Current), func(s *catalog.Schema, rows *change.Rows, row int) {
 		if rows.Fixed(row, s.Index(colIsDeleted)) == 0 {
 			lines = append(lines, foldtest.RowText(change.Ref{Rows: rows, Row: row}))
 		}
@@ -173,12 +177,12 @@ func currentText(t testing.TB, l *Lake, table *catalog.Table) string {
 	return strings.Join(lines, "\n")
 }
 
-func historyText(t testing.TB, l *Lake, table *catalog.Table) string {
-	t.Helper()
+func historyText(tb testing.TB, l *Lake, table *catalog.Table) string {
+	tb.Helper()
 	var lines []string
-	eachRow(t, l, source(3).LakeName(table.Name, catalog.History), func(s *catalog.Schema, rows *change.Rows, row int) {
+	eachRow(tb, l, source(3).LakeName(table.Name, catalog.History), func(s *catalog.Schema, rows *change.Rows, row int) {
 		from, to := rows.Fixed(row, s.Index(colValidFrom)), rows.Fixed(row, s.Index(colValidTo))
-		require.Equal(t, to == fold.Open, rows.Fixed(row, s.Index(colIsCurrent)) == 1, "is_current says what valid_to says")
+		require.Equal(tb, to == fold.Open, rows.Fixed(row, s.Index(colIsCurrent)) == 1, "is_current says what valid_to says")
 		lines = append(lines, fmt.Sprintf("%s [%d, %d)", foldtest.RowText(change.Ref{Rows: rows, Row: row}), from, to))
 	})
 	slices.Sort(lines)

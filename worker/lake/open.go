@@ -58,7 +58,7 @@ func Open(ctx context.Context, cfg Config, logger *slog.Logger) (*Lake, error) {
 	makeDurable()
 	if path, ok := strings.CutPrefix(t.warehouse, "file://"); ok {
 		if path, err = url.PathUnescape(path); err == nil {
-			err = os.MkdirAll(path, 0o755)
+			err = os.MkdirAll(path, 0o755) //nolint:gosec // other readers of the lake run as other users
 		}
 		if err != nil {
 			return nil, l.unavailable(err, "the warehouse cannot be created")
@@ -78,7 +78,7 @@ func (l *Lake) connect(ctx context.Context, cfg Config, t target) error {
 	}
 	switch t.kind {
 	case sqliteCatalog:
-		if err := os.MkdirAll(filepath.Dir(t.path), 0o755); err != nil {
+		if err := os.MkdirAll(filepath.Dir(t.path), 0o755); err != nil { //nolint:gosec // other readers of the lake run as other users
 			return err
 		}
 		// WAL lets readers and writers of several processes go on beside each other;

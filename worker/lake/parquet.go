@@ -13,9 +13,8 @@ import (
 	"github.com/apache/arrow-go/v18/parquet/file"
 	"github.com/apache/arrow-go/v18/parquet/pqarrow"
 	"github.com/apache/arrow-go/v18/parquet/schema"
-	icebergio "github.com/apache/iceberg-go/io"
-
 	"github.com/apache/iceberg-go"
+	icebergio "github.com/apache/iceberg-go/io"
 )
 
 // parquetFile reads columns of one data file by their field ids.

@@ -21,39 +21,51 @@ import (
 )
 
 func TestALakeInAnS3Bucket(t *testing.T) {
-	eachFormat(t, func(t *testing.T, version int) {
-		backend := s3mem.New()
-		require.NoError(t, backend.CreateBucket("lake"))
-		s3 := httptest.NewServer(gofakes3.New(backend).Server())
-		t.Cleanup(s3.Close)
-		dir := t.TempDir()
-		liveThrough(t, func() *Lake {
-			return openConfig(t, Config{
-				Catalog: "sqlite://" + filepath.Join(dir, "catalog.db"), Warehouse: "s3://lake/ware house/",
-				Properties: map[string]string{"s3.endpoint": s3.URL, "s3.access-key-id": "key", "s3.secret-access-key": "secret", "s3.region": "us-east-1"},
-			})
-		}, version, 2, true)
-	})
+	t.Parallel()
+	for _, version := range formats() {
+		t.Run(version.String(), func(t *testing.T) {
+			t.Parallel()
+			backend := s3mem.New()
+			require.NoError(t, backend.CreateBucket("lake"))
+			s3 := httptest.NewServer(gofakes3.New(backend).Server())
+			t.Cleanup(s3.Close)
+			dir := t.TempDir()
+			liveThrough(t, func() *Lake {
+				return openConfig(t, Config{
+					Catalog: "sqlite://" + filepath.Join(dir, "catalog.db"), Warehouse: "s3://lake/ware house/",
+					Properties: map[string]string{"s3.endpoint": s3.URL, "s3.access-key-id": "key", "s3.secret-access-key": "secret", "s3.region": "us-east-1"},
+				})
+			}, version, 2, true)
+		})
+	}
 }
 
 func TestACatalogInPostgres(t *testing.T) {
-	eachFormat(t, func(t *testing.T, version int) {
-		dsn, dir := localpgtest.Database(t), t.TempDir()
-		liveThrough(t, func() *Lake {
-			return openConfig(t, Config{Catalog: dsn, Warehouse: dir})
-		}, version, 4, false)
-	})
+	t.Parallel()
+	for _, version := range formats() {
+		t.Run(version.String(), func(t *testing.T) {
+			t.Parallel()
+			dsn, dir := localpgtest.Database(t), t.TempDir()
+			liveThrough(t, func() *Lake {
+				return openConfig(t, Config{Catalog: dsn, Warehouse: dir})
+			}, version, 4, false)
+		})
+	}
 }
 
 func TestARESTCatalog(t *testing.T) {
-	eachFormat(t, func(t *testing.T, version int) {
-		backing := open(t, t.TempDir())
-		server := httptest.NewServer(restServer(backing.cat))
-		t.Cleanup(server.Close)
-		liveThrough(t, func() *Lake {
-			return openConfig(t, Config{Catalog: server.URL})
-		}, version, 2, false)
-	})
+	t.Parallel()
+	for _, version := range formats() {
+		t.Run(version.String(), func(t *testing.T) {
+			t.Parallel()
+			backing := open(t, t.TempDir())
+			server := httptest.NewServer(restServer(backing.cat))
+			t.Cleanup(server.Close)
+			liveThrough(t, func() *Lake {
+				return openConfig(t, Config{Catalog: server.URL})
+			}, version, 2, false)
+		})
+	}
 }
 
 // restServer serves another catalog by the REST protocol, as far as a lake speaks it.

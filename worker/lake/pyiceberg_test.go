@@ -109,7 +109,7 @@ func canon(t catalog.Type, rows *change.Rows, row, col int) any {
 }
 
 func canonFixed(t catalog.Type, v int64) any {
-	switch t.Kind {
+	switch t.Kind { //nolint:exhaustive // the others are the integer underneath
 	case catalog.Bool:
 		return v != 0
 	case catalog.Float32:
@@ -121,7 +121,7 @@ func canonFixed(t catalog.Type, v int64) any {
 }
 
 func canonBytes(t catalog.Type, v []byte) any {
-	switch t.Kind {
+	switch t.Kind { //nolint:exhaustive // the others are bytes
 	case catalog.Text:
 		return string(v)
 	case catalog.Decimal:
@@ -164,126 +164,134 @@ func only(row map[string]any, names ...string) map[string]any {
 }
 
 func TestPyIcebergReadsEveryLayerAndTypeExactly(t *testing.T) {
-	eachFormat(t, func(t *testing.T, version int) {
-		bin := requirePython(t)
-		dir, table, schema := t.TempDir(), everythingTable(), everythingSchema()
-		l := open(t, dir)
-		ls := openLayers(t, l, version, table, schema)
-		f := newFeed(table, schema)
-		values := everythingRows()
-		for i, cells := range values {
-			f.commit()
-			if i%2 == 0 {
-				f.read(cells...)
-			} else {
-				f.create(cells...)
+	t.Parallel()
+	for _, version := range formats() {
+		t.Run(version.String(), func(t *testing.T) {
+			t.Parallel()
+			bin := requirePython(t)
+			dir, table, schema := t.TempDir(), everythingTable(), everythingSchema()
+			l := open(t, dir)
+			ls := openLayers(t, l, version, table, schema)
+			f := newFeed(table, schema)
+			values := everythingRows()
+			for i, cells := range values {
+				f.commit()
+				if i%2 == 0 {
+					f.read(cells...)
+				} else {
+					f.create(cells...)
+				}
+				ls.save(t, f)
+			}
+			// Each row takes on the values of the next, so that every value is written by an
+			// update too and every first version is deleted from its file.
+			for i, cells := range values {
+				next := append([]any{cells[0]}, values[(i+1)%len(values)][1:]...)
+				f.commit().update(next...)
 			}
 			ls.save(t, f)
-		}
-		// Each row takes on the values of the next, so that every value is written by an
-		// update too and every first version is deleted from its file.
-		for i, cells := range values {
-			next := append([]any{cells[0]}, values[(i+1)%len(values)][1:]...)
-			f.commit().update(next...)
-		}
-		ls.save(t, f)
-		f.commit().remove(values[2][0])
-		ls.save(t, f)
+			f.commit().remove(values[2][0])
+			ls.save(t, f)
 
-		want := change.NewRows(schema)
-		f.batch.Rows = want
-		keyOf := func(row int) string { return canon(schema.Columns[0].Type, want, row, 0).(string) }
-		first, last := map[string]map[string]any{}, map[string]map[string]any{}
-		for i, cells := range values {
-			r := f.row(cells...)
-			first[keyOf(r)] = canonRow(schema, want, r)
-			r = f.row(append([]any{cells[0]}, values[(i+1)%len(values)][1:]...)...)
-			last[keyOf(r)] = canonRow(schema, want, r)
-		}
-		deleted := canon(schema.Columns[0].Type, want, 4, 0).(string)
-		columns := names(schema)
-
-		src := source(version)
-		current := pyRows(t, bin, dir, src.LakeName(table.Name, catalog.Current))
-		require.Len(t, current, len(values))
-		for _, row := range current {
-			id := row["id"].(string)
-			require.Empty(t, cmp.Diff(last[id], only(row, columns...)), "current %s", id)
-			require.Equal(t, id == deleted, row[colIsDeleted], "is_deleted of %s", id)
-			require.Equal(t, row[colUpdatedAt], row[colSourceTS])
-		}
-
-		history := pyRows(t, bin, dir, src.LakeName(table.Name, catalog.History))
-		require.Len(t, history, 2*len(values))
-		for _, row := range history {
-			id := row["id"].(string)
-			want := first[id]
-			if row[colHistoryOp] == "u" {
-				want = last[id]
+			want := change.NewRows(schema)
+			f.batch.Rows = want
+			keyOf := func(row int) string { return canon(schema.Columns[0].Type, want, row, 0).(string) }
+			first, last := map[string]map[string]any{}, map[string]map[string]any{}
+			for i, cells := range values {
+				r := f.row(cells...)
+				first[keyOf(r)] = canonRow(schema, want, r)
+				r = f.row(append([]any{cells[0]}, values[(i+1)%len(values)][1:]...)...)
+				last[keyOf(r)] = canonRow(schema, want, r)
 			}
-			require.Empty(t, cmp.Diff(want, only(row, columns...)), "history %s %s", id, row[colHistoryOp])
-			open := row[colHistoryOp] == "u" && id != deleted
-			require.Equal(t, open, row[colIsCurrent])
-			require.Equal(t, open, row[colValidTo] == strconv.FormatInt(fold.Open, 10))
-		}
+			deleted := canon(schema.Columns[0].Type, want, 4, 0).(string)
+			columns := names(schema)
 
-		bronze := pyRows(t, bin, dir, src.LakeName(table.Name, catalog.Bronze))
-		require.Len(t, bronze, 2*len(values)+1)
-		ops := map[string]int{}
-		for _, row := range bronze {
-			op := row[colOp].(string)
-			ops[op]++
-			key := row[colKey].(map[string]any)["id"].(string)
-			require.Nil(t, row[colOtherKey])
-			require.Equal(t, op == "r", row[colSnapshot])
-			switch op {
-			case "r", "c":
-				require.Nil(t, row[colBefore])
-				require.Empty(t, cmp.Diff(first[key], row[colAfter]), "bronze %s", key)
-			case "u":
-				require.Empty(t, cmp.Diff(last[key], row[colAfter]), "bronze %s", key)
-			case "d":
-				require.Equal(t, deleted, key)
-				require.Nil(t, row[colAfter])
-				require.Equal(t, key, row[colBefore].(map[string]any)["id"])
-				require.Equal(t, false, row[colBeforeComplete])
+			src := source(version)
+			current := pyRows(t, bin, dir, src.LakeName(table.Name, catalog.Current))
+			require.Len(t, current, len(values))
+			for _, row := range current {
+				id := row["id"].(string)
+				require.Empty(t, cmp.Diff(last[id], only(row, columns...)), "current %s", id)
+				require.Equal(t, id == deleted, row[colIsDeleted], "is_deleted of %s", id)
+				require.Equal(t, row[colUpdatedAt], row[colSourceTS])
 			}
-		}
-		require.Equal(t, map[string]int{"r": 2, "c": 2, "u": 4, "d": 1}, ops)
-	})
+
+			history := pyRows(t, bin, dir, src.LakeName(table.Name, catalog.History))
+			require.Len(t, history, 2*len(values))
+			for _, row := range history {
+				id := row["id"].(string)
+				want := first[id]
+				if row[colHistoryOp] == "u" {
+					want = last[id]
+				}
+				require.Empty(t, cmp.Diff(want, only(row, columns...)), "history %s %s", id, row[colHistoryOp])
+				open := row[colHistoryOp] == "u" && id != deleted
+				require.Equal(t, open, row[colIsCurrent])
+				require.Equal(t, open, row[colValidTo] == strconv.FormatInt(fold.Open, 10))
+			}
+
+			bronze := pyRows(t, bin, dir, src.LakeName(table.Name, catalog.Bronze))
+			require.Len(t, bronze, 2*len(values)+1)
+			ops := map[string]int{}
+			for _, row := range bronze {
+				op := row[colOp].(string)
+				ops[op]++
+				key := row[colKey].(map[string]any)["id"].(string)
+				require.Nil(t, row[colOtherKey])
+				require.Equal(t, op == "r", row[colSnapshot])
+				switch op {
+				case "r", "c":
+					require.Nil(t, row[colBefore])
+					require.Empty(t, cmp.Diff(first[key], row[colAfter]), "bronze %s", key)
+				case "u":
+					require.Empty(t, cmp.Diff(last[key], row[colAfter]), "bronze %s", key)
+				case "d":
+					require.Equal(t, deleted, key)
+					require.Nil(t, row[colAfter])
+					require.Equal(t, key, row[colBefore].(map[string]any)["id"])
+					require.Equal(t, false, row[colBeforeComplete])
+				}
+			}
+			require.Equal(t, map[string]int{"r": 2, "c": 2, "u": 4, "d": 1}, ops)
+		})
+	}
 }
 
 func TestPyIcebergReadsAwkwardNames(t *testing.T) {
-	eachFormat(t, func(t *testing.T, version int) {
-		bin := requirePython(t)
-		dir, table := t.TempDir(), ordersTable()
-		table.Name.Name = `Order Items.2 "x" y%`
-		l := open(t, dir)
-		ls := openLayers(t, l, version, table, ordersSchema())
-		f := newFeed(table, ordersSchema())
-		f.commit().create(1, "pl", "new", 100, nil)
-		f.create(2, "pl", "new", 200, "x")
-		ls.save(t, f)
-		f.commit().move([]any{1, "pl"}, []any{1, "de", "moved", 100, "y"})
-		ls.save(t, f)
-		rows := pyRows(t, bin, dir, source(version).LakeName(table.Name, catalog.Current))
-		require.Len(t, rows, 2)
-		for _, row := range rows {
-			got := only(row, "order id", "shop.code", "status", "amount", `no"te`)
-			switch row["order id"] {
-			case "1":
-				require.Empty(t, cmp.Diff(map[string]any{"order id": "1", "shop.code": "de", "status": "moved", "amount": "100", `no"te`: "y"}, got))
-			default:
-				require.Empty(t, cmp.Diff(map[string]any{"order id": "2", "shop.code": "pl", "status": "new", "amount": "200", `no"te`: "x"}, got))
+	t.Parallel()
+	for _, version := range formats() {
+		t.Run(version.String(), func(t *testing.T) {
+			t.Parallel()
+			bin := requirePython(t)
+			dir, table := t.TempDir(), ordersTable()
+			table.Name.Name = `Order Items.2 "x" y%`
+			l := open(t, dir)
+			ls := openLayers(t, l, version, table, ordersSchema())
+			f := newFeed(table, ordersSchema())
+			f.commit().create(1, "pl", "new", 100, nil)
+			f.create(2, "pl", "new", 200, "x")
+			ls.save(t, f)
+			f.commit().move([]any{1, "pl"}, []any{1, "de", "moved", 100, "y"})
+			ls.save(t, f)
+			rows := pyRows(t, bin, dir, source(version).LakeName(table.Name, catalog.Current))
+			require.Len(t, rows, 2)
+			for _, row := range rows {
+				got := only(row, "order id", "shop.code", "status", "amount", `no"te`)
+				switch row["order id"] {
+				case "1":
+					require.Empty(t, cmp.Diff(map[string]any{"order id": "1", "shop.code": "de", "status": "moved", "amount": "100", `no"te`: "y"}, got))
+				default:
+					require.Empty(t, cmp.Diff(map[string]any{"order id": "2", "shop.code": "pl", "status": "new", "amount": "200", `no"te`: "x"}, got))
+				}
 			}
-		}
-		require.Len(t, pyRows(t, bin, dir, source(version).LakeName(table.Name, catalog.History)), 3)
-		require.Len(t, pyRows(t, bin, dir, source(version).LakeName(table.Name, catalog.Bronze)), 4)
-		_ = filepath.WalkDir(filepath.Join(dir, "warehouse"), func(path string, _ fs.DirEntry, _ error) error {
-			require.NotContains(t, path, "%")
-			return nil
+			require.Len(t, pyRows(t, bin, dir, source(version).LakeName(table.Name, catalog.History)), 3)
+			require.Len(t, pyRows(t, bin, dir, source(version).LakeName(table.Name, catalog.Bronze)), 4)
+			_ = filepath.WalkDir(filepath.Join(dir, "warehouse"), func(path string, _ fs.DirEntry, _ error) error {
+				require.NotContains(t, path, "%")
+				return nil
+			})
 		})
-	})
+	}
 }
 
 func names(s *catalog.Schema) []string {

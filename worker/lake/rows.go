@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/lakeweir/lakeweir/catalog"
 	"github.com/lakeweir/lakeweir/worker/change"
@@ -165,7 +167,32 @@ func (l *layer) eachLive(ctx context.Context, lg *ledger, fields []int, f func(f
 	return nil
 }
 
+// readAhead is how many files are read at once where their order does not matter:
+// against a store far away, most of the time is waiting.
+const readAhead = 8
+
+// eachLiveTogether is eachLive without an order of files; f is called by one
+// goroutine at a time.
+func (l *layer) eachLiveTogether(ctx context.Context, lg *ledger, fields []int, f func(file *dataFile, rec record, sel []int) error) error {
+	var mu sync.Mutex
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(readAhead)
+	for _, file := range lg.files {
+		g.Go(func() error {
+			return l.eachLiveOf(ctx, file, fields, func(file *dataFile, rec record, sel []int) error {
+				mu.Lock()
+				defer mu.Unlock()
+				return f(file, rec, sel)
+			})
+		})
+	}
+	return g.Wait()
+}
+
 func (l *layer) eachLiveOf(ctx context.Context, file *dataFile, fields []int, f func(file *dataFile, rec record, sel []int) error) error {
+	if file.deleted != nil && file.deleted.Cardinality() == file.rows {
+		return nil
+	}
 	var sel []int
 	err := l.eachRecord(ctx, file.path, fields, func(rec record) error {
 		sel = sel[:0]
@@ -310,8 +337,8 @@ func repeating(refs []change.Ref, col int) bool {
 // appendMarked adds, for each ref, the names of its columns with a mark, or NULL
 // when there are none.
 func appendMarked(b array.Builder, refs []change.Ref, mark change.Mark) {
-	lb := b.(*array.ListBuilder)
-	names := lb.ValueBuilder().(*array.StringBuilder)
+	lb := builder[*array.ListBuilder](b)
+	names := builder[*array.StringBuilder](lb.ValueBuilder())
 	for _, r := range refs {
 		open := false
 		if !r.IsZero() {
@@ -332,15 +359,30 @@ func appendMarked(b array.Builder, refs []change.Ref, mark change.Mark) {
 	}
 }
 
-func appendInts[B interface{ Append(T) }, T ~int32 | ~int64](b array.Builder, n int, get func(i int) T) {
-	bb := b.(B)
+// builder is the column's builder as what the layout makes it; that a table has the
+// layout's types was checked when it was opened.
+func builder[B array.Builder](b array.Builder) B {
+	bb, ok := b.(B)
+	if !ok {
+		panic("lake: no column is built by " + b.Type().String())
+	}
+	return bb
+}
+
+type intBuilder[T any] interface {
+	array.Builder
+	Append(v T)
+}
+
+func appendInts[B intBuilder[T], T ~int32 | ~int64](b array.Builder, n int, get func(i int) T) {
+	bb := builder[B](b)
 	for i := range n {
 		bb.Append(get(i))
 	}
 }
 
 func appendBools(b array.Builder, n int, get func(i int) bool) {
-	bb := b.(*array.BooleanBuilder)
+	bb := builder[*array.BooleanBuilder](b)
 	for i := range n {
 		bb.Append(get(i))
 	}

@@ -175,11 +175,11 @@ func (l *Lake) create(ctx context.Context, source *catalog.Source, t *catalog.Ta
 // since readers disagree on how the others are escaped; a changed name gets a hash,
 // so that two never share a folder.
 func (l *Lake) location(ident []string) string {
-	out := l.warehouse
+	parts := []string{l.warehouse}
 	for _, part := range ident {
-		out += "/" + safeName(part)
+		parts = append(parts, safeName(part))
 	}
-	return out
+	return strings.Join(parts, "/")
 }
 
 func safeName(name string) string {

@@ -35,28 +35,32 @@ func (h heardHistory) Write(ctx context.Context, r fold.HistoryResult, to pipeli
 }
 
 func TestACommitSaysHowManyRowsTheLayerHolds(t *testing.T) {
-	eachFormat(t, func(t *testing.T, version int) {
-		table, schema := foldtest.Table(false), foldtest.NewSchema()
-		l := open(t, t.TempDir())
-		ls := openLayers(t, l, version, table, schema)
-		var current, history pipeline.Commit
-		ls.Current, ls.History = heardCurrent{ls.Current, &current}, heardHistory{ls.History, &history}
-		lf := newLife(3)
-		var at catalog.Cursor
-		for _, part := range lf.parts {
-			b := foldtest.Batch(table, schema, part)
-			b.Epoch = epoch
-			at = b.End(at)
-			to := pipeline.LayerState{Cursor: at}
-			bronze, err := ls.Bronze.Append(t.Context(), []*change.Batch{b}, to)
-			require.NoError(t, err)
-			require.NoError(t, ls.foldCurrent(t.Context(), b, to))
-			require.NoError(t, ls.foldHistory(t.Context(), foldtest.Batch(table, schema, part), to))
-			for layer, c := range map[catalog.Layer]pipeline.Commit{catalog.Bronze: bronze, catalog.Current: current, catalog.History: history} {
-				require.Equal(t, rowsIn(t, l, source(version).LakeName(table.Name, layer)), c.Total, layer)
+	t.Parallel()
+	for _, version := range formats() {
+		t.Run(version.String(), func(t *testing.T) {
+			t.Parallel()
+			table, schema := foldtest.Table(false), foldtest.NewSchema()
+			l := open(t, t.TempDir())
+			ls := openLayers(t, l, version, table, schema)
+			var current, history pipeline.Commit
+			ls.Current, ls.History = heardCurrent{ls.Current, &current}, heardHistory{ls.History, &history}
+			lf := newLife(3)
+			var at catalog.Cursor
+			for _, part := range lf.parts {
+				b := foldtest.Batch(table, schema, part)
+				b.Epoch = epoch
+				at = b.End(at)
+				to := pipeline.LayerState{Cursor: at}
+				bronze, err := ls.Bronze.Append(t.Context(), []*change.Batch{b}, to)
+				require.NoError(t, err)
+				require.NoError(t, ls.foldCurrent(t.Context(), b, to))
+				require.NoError(t, ls.foldHistory(t.Context(), foldtest.Batch(table, schema, part), to))
+				for layer, c := range map[catalog.Layer]pipeline.Commit{catalog.Bronze: bronze, catalog.Current: current, catalog.History: history} {
+					require.Equal(t, rowsIn(t, l, source(version).LakeName(table.Name, layer)), c.Total, layer)
+				}
 			}
-		}
-	})
+		})
+	}
 }
 
 // rowsIn counts as any Iceberg reader would.

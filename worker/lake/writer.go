@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -40,6 +41,10 @@ const (
 // filePrefix begins the name of every data file that Lakeweir wrote: its rows are
 // in the order in which the layer wrote them.
 const filePrefix = "lw-"
+
+// createdBy has the form that other readers parse; they trust a file's statistics by
+// it.
+const createdBy = "lakeweir version 1 (build arrow-go)"
 
 // written is what a commit's files amount to.
 type written struct {
@@ -143,7 +148,7 @@ func (l *layer) writerProperties(src rowSource) *parquet.WriterProperties {
 		parquet.WithCompression(compress.Codecs.Zstd), parquet.WithCompressionLevel(1),
 		parquet.WithDictionaryDefault(false), parquet.WithStats(true), parquet.WithMaxStatsSize(1024),
 		parquet.WithDataPageSize(1 << 20), parquet.WithMaxRowGroupLength(rowGroupRows), parquet.WithBatchSize(recordRows),
-		parquet.WithStoreDecimalAsInteger(true), parquet.WithCreatedBy("lakeweir"),
+		parquet.WithStoreDecimalAsInteger(true), parquet.WithCreatedBy(createdBy),
 	}
 	chosen := encodings{}
 	for _, f := range l.arrow.Fields() {
@@ -178,11 +183,11 @@ func (e encodings) choose(src rowSource, t arrow.DataType, path []string) {
 	switch t := t.(type) {
 	case *arrow.StructType:
 		for _, f := range t.Fields() {
-			e.choose(src, f.Type, append(path[:len(path):len(path)], f.Name))
+			e.choose(src, f.Type, append(slices.Clip(path), f.Name))
 		}
 		return
 	case *arrow.ListType:
-		e.choose(src, t.Elem(), append(path[:len(path):len(path)], "list", "element"))
+		e.choose(src, t.Elem(), append(slices.Clip(path), "list", "element"))
 		return
 	case *arrow.Int32Type, *arrow.Int64Type, *arrow.Date32Type, *arrow.Time64Type, *arrow.TimestampType:
 		how = differences64
