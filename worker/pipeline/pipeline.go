@@ -303,7 +303,7 @@ func (p *Pipeline) saveDue(ctx context.Context, force bool) {
 			bronzeEvery, layersEvery = p.cfg.Limits.SaveEvery, p.cfg.Limits.SaveEvery
 		}
 		n := t.due(now, bronzeEvery, p.cfg.Limits, force)
-		foldDue := force || now.Sub(t.folded) >= layersEvery
+		foldDue := force || layersEvery <= bronzeEvery || now.Sub(t.folded) >= layersEvery
 		lags := t.lagging() && foldDue && !now.Before(t.retryAt)
 		if n == 0 && !lags {
 			continue
@@ -360,7 +360,7 @@ func (p *Pipeline) saved(ctx context.Context, r result) {
 		if t.state == catalog.Pending || t.state == catalog.Snapshotting || t.state == catalog.Streaming || t.state == catalog.Lagging {
 			t.state = running(t.bronze)
 		}
-		if len(r.batches) > 0 {
+		if len(r.batches) > 0 || r.record.Current != (Commit{}) || r.record.History != (Commit{}) {
 			p.cfg.Observer.Batch(ctx, r.record)
 		}
 	case catalog.KindOf(r.err).Retryable() && !rival(r.err):
