@@ -16,7 +16,7 @@ func (t *tableRun) checkLayers(ctx context.Context, c *cut) error {
 	if err != nil {
 		return err
 	}
-	t.result.BronzeEvents = events
+	t.result.Checked, t.result.BronzeEvents = true, events
 	t.wrong.join(wrong)
 	if c.history != nil {
 		if wrong, err = t.checkTimeline(ctx, c); err != nil {
@@ -77,35 +77,91 @@ func (t *tableRun) checkTimeline(ctx context.Context, c *cut) (violations, error
 	return line.finish(), nil
 }
 
+// maxParts bounds how often bronze is read to be folded anew.
+const maxParts = 64
+
 // checkRefold folds bronze from its beginning and compares the rows, with what
-// they carry beside the source's columns.
+// they carry beside the source's columns. What does not fit into memory at once is
+// folded in parts.
 func (t *tableRun) checkRefold(ctx context.Context, c *cut) error {
-	f := newRefold(t.table, t.schema)
-	for b, err := range t.layers.Bronze.Read(ctx, catalog.Position{}, c.cursor.Position, readRows) {
-		if err != nil {
+	parts := newPartition(1)
+	for {
+		need, err := t.refoldAll(ctx, c, parts)
+		if err != nil || need == 0 {
 			return err
 		}
-		for i := range b.Changes {
-			if p := b.Changes[i].Position; p.Compare(f.cursor) <= 0 && (i == 0 || p.Compare(b.Changes[i-1].Position) <= 0) {
-				t.wrong.add(digest{}, "bronze: events are not read in order at %s", p)
-			}
-		}
-		if err := f.apply(b); err != nil {
-			return err
-		}
-		if f.size() > t.cfg.RefoldBytes {
-			t.note("bronze was not folded anew: that takes more than %d MiB of memory", t.cfg.RefoldBytes>>20)
+		if parts = newPartition(max(2*parts.parts, need)); parts.parts > maxParts {
+			t.note("bronze was not folded anew: that takes more than %d times %d MiB of memory", maxParts, t.cfg.RefoldBytes>>20)
 			return nil
+		}
+		for b, err := range t.layers.Bronze.Read(ctx, catalog.Position{}, c.cursor.Position, readRows) {
+			if err != nil {
+				return err
+			}
+			parts.learn(b)
+		}
+	}
+}
+
+// refoldAll folds and compares part by part. When a part takes too much memory it
+// returns how many parts there should be.
+func (t *tableRun) refoldAll(ctx context.Context, c *cut, parts *partition) (need int, err error) {
+	found := t.wrong
+	for part := range parts.parts {
+		f, used, err := t.refold(ctx, c, parts, part)
+		if err != nil {
+			return 0, err
+		}
+		if f == nil {
+			t.wrong = found // all of it is done again
+			return int(1.5*used*float64(parts.parts)) + 1, nil
+		}
+		if err := t.compareRefold(ctx, c, f, parts, part); err != nil {
+			return 0, err
 		}
 	}
 	t.result.Refolded = true
-	key := t.schema.Key
+	return 0, nil
+}
+
+// refold folds one part of bronze. When that takes too much memory it returns nil
+// and about how many times as much as it may.
+func (t *tableRun) refold(ctx context.Context, c *cut, parts *partition, part int) (*refold, float64, error) {
+	f := newRefold(t.table, t.schema)
+	var last catalog.Position
+	var events int64
+	for b, err := range t.layers.Bronze.Read(ctx, catalog.Position{}, c.cursor.Position, readRows) {
+		if err != nil {
+			return nil, 0, err
+		}
+		events += int64(len(b.Changes))
+		for i := range b.Changes {
+			if p := b.Changes[i].Position; p.Compare(last) > 0 {
+				last = p
+			} else if part == 0 {
+				t.wrong.add(digest{}, "bronze: an event at %s is read after one at %s", p, last)
+			}
+		}
+		if err := f.apply(parts.take(b, part)); err != nil {
+			return nil, 0, err
+		}
+		if !f.fits(t.cfg.RefoldBytes) {
+			return nil, float64(f.size()) / float64(t.cfg.RefoldBytes) * float64(max(t.result.BronzeEvents, events)) / float64(events), nil
+		}
+	}
+	return f, 0, nil
+}
+
+// compareRefold compares one part of the layers with what was folded.
+func (t *tableRun) compareRefold(ctx context.Context, c *cut, f *refold, parts *partition, part int) error {
+	key, n := t.schema.Key, len(t.schema.Columns)
 	if f.current != nil {
-		folded := folding{what: "current", ledger: newLedger()}
+		folded := folding{what: "current", ledger: newLedger(), parts: parts, part: part}
 		f.current.each(func(v *fold.CurrentRow) {
+			p := v.Stamp.Position
 			id := folded.d.key(v.Image.Rows, v.Image.Row, key)
-			folded.put(id, folded.current(v.Image.Rows, v.Image.Row, len(t.schema.Columns), []int64{
-				bit(v.Deleted), bit(v.FromSnapshot), int64(v.Stamp.Position.Generation), int64(v.Stamp.Position.Commit), int64(v.Stamp.Position.Ordinal),
+			folded.put(id, folded.content(v.Image.Rows, v.Image.Row, n, []int64{
+				bit(v.Deleted), bit(v.FromSnapshot), int64(p.Generation), int64(p.Commit), int64(p.Ordinal),
 				int64(v.Stamp.LSN), v.Stamp.CommitTime, v.Stamp.CommitTime,
 			}))
 		})
@@ -115,11 +171,11 @@ func (t *tableRun) checkRefold(ctx context.Context, c *cut) error {
 		}
 	}
 	if f.history != nil {
-		folded := folding{what: "history", ledger: newLedger()}
+		folded := folding{what: "history", ledger: newLedger(), parts: parts, part: part}
 		f.history.each(func(v *fold.Version) {
 			p := v.Stamp.Position
-			extra := []int64{v.From, int64(p.Generation), int64(p.Commit), int64(p.Ordinal)}
-			folded.put(folded.identity(v.Image.Rows, v.Image.Row, key, extra), folded.current(v.Image.Rows, v.Image.Row, len(t.schema.Columns), append(extra,
+			id := []int64{v.From, int64(p.Generation), int64(p.Commit), int64(p.Ordinal)}
+			folded.put(folded.identity(v.Image.Rows, v.Image.Row, key, id), folded.content(v.Image.Rows, v.Image.Row, n, append(id,
 				v.To, bit(v.To == fold.Open), int64(v.Stamp.LSN), v.Stamp.CommitTime, int64(v.Op))))
 		})
 		own := []string{ownValidFrom, ownGeneration, ownCommitLSN, ownOrdinal, ownValidTo, ownIsCurrent, ownLSN, ownSourceTS, ownOp}
@@ -134,6 +190,8 @@ func (t *tableRun) checkRefold(ctx context.Context, c *cut) error {
 type folding struct {
 	what   string
 	ledger *ledger
+	parts  *partition
+	part   int
 	d      digester
 	twice  int64
 }
@@ -156,8 +214,8 @@ func (f *folding) identity(rows *change.Rows, row int, key []int, extra []int64)
 	return f.d.sum()
 }
 
-// current is the digest of a whole row.
-func (f *folding) current(rows *change.Rows, row, n int, own []int64) digest {
+// content is the digest of a whole row.
+func (f *folding) content(rows *change.Rows, row, n int, own []int64) digest {
 	f.d.buf = f.d.buf[:0]
 	for col := range n {
 		f.d.column(rows, row, col)
@@ -186,15 +244,19 @@ func (t *tableRun) compareFolded(ctx context.Context, view View, f *folding, own
 			for k, at := range id {
 				ids[k] = values[at]
 			}
+			key := d.key(rows, i, t.schema.Key)
+			if f.parts.parts > 1 && f.parts.of(key) != f.part {
+				continue
+			}
 			identity := f.identity(rows, i, t.schema.Key, ids)
-			switch f.ledger.meet(identity, f.current(rows, i, n, values)) {
+			switch f.ledger.meet(identity, f.content(rows, i, n, values)) {
 			case metEqual:
 			case metChanged:
-				t.wrong.add(d.key(rows, i, t.schema.Key), "%s: a row is not what bronze folds to", f.what)
+				t.wrong.add(key, "%s: a row is not what bronze folds to", f.what)
 			case metUnknown:
-				t.wrong.add(d.key(rows, i, t.schema.Key), "%s: a row stands there that bronze does not fold to", f.what)
+				t.wrong.add(key, "%s: a row stands there that bronze does not fold to", f.what)
 			case metTwice:
-				t.wrong.add(d.key(rows, i, t.schema.Key), "%s: a row stands there twice", f.what)
+				t.wrong.add(key, "%s: a row stands there twice", f.what)
 			}
 		}
 	}

@@ -300,7 +300,7 @@ func (t *tableRun) keyless(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.BronzeEvents = events
+	r.Checked, r.BronzeEvents = true, events
 	t.wrong.join(wrong)
 	t.tell(nil)
 	return nil

@@ -28,8 +28,8 @@ type Config struct {
 	// Quick leaves out what is checked within the lake: bronze, history, and
 	// whether bronze folded anew gives the layers.
 	Quick bool
-	// RefoldBytes bounds the memory of folding bronze anew; a table that needs more
-	// is not folded, and its result says so. Default 1 GiB.
+	// RefoldBytes bounds the memory of folding bronze anew: a table that needs more
+	// is folded in parts, for which bronze is read again. Default 256 MiB.
 	RefoldBytes int
 	// Poll is how often the lake is asked how far it has come; default 100 ms.
 	Poll   time.Duration
@@ -54,7 +54,7 @@ func New(cfg Config) *Reconciler {
 		cfg.Details = 20
 	}
 	if cfg.RefoldBytes == 0 {
-		cfg.RefoldBytes = 1 << 30
+		cfg.RefoldBytes = 256 << 20
 	}
 	if cfg.Poll == 0 {
 		cfg.Poll = 100 * time.Millisecond

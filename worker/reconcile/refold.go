@@ -69,6 +69,21 @@ func (r *refold) apply(b *change.Batch) error {
 	return nil
 }
 
+// fits reports whether the rows take no more than so many bytes, for which it may
+// forget removed ones.
+func (r *refold) fits(most int) bool {
+	if r.size() <= most {
+		return true
+	}
+	if r.current != nil {
+		r.current.compact()
+	}
+	if r.history != nil {
+		r.history.compact()
+	}
+	return r.size() <= most
+}
+
 // size returns about how many bytes the rows take.
 func (r *refold) size() int {
 	n := 0
@@ -155,7 +170,7 @@ func (l *memoryLayer[R]) write(remove []change.Place, add []R) error {
 		l.byKey[string(key)] = append(l.byKey[string(key)], int32(n))
 		l.live++
 	}
-	if len(l.list) > 2*l.live+4*readRows {
+	if len(l.list) > 2*l.live+1000 {
 		l.compact()
 	}
 	return nil

@@ -30,6 +30,9 @@ type Result struct {
 	Columns     []ColumnTotals   `json:"columns,omitempty"`
 	Differences []Difference     `json:"differences,omitempty"` // some of them
 
+	// Checked says that the layers were held against each other too; then the
+	// following counts mean something.
+	Checked       bool     `json:"checked"`
 	BronzeEvents  int64    `json:"bronzeEvents"`
 	HistoryRows   int64    `json:"historyRows"`
 	Refolded      bool     `json:"refolded"`   // bronze was folded anew and compared with the layers
@@ -79,7 +82,11 @@ func (r *Result) Line() string {
 	if n := r.UnfitValues(); n > 0 {
 		fmt.Fprintf(&b, " unfit=%d", n)
 	}
-	fmt.Fprintf(&b, "  bronze_events=%d violations=%d", r.BronzeEvents, r.Violations)
+	if r.Checked {
+		fmt.Fprintf(&b, "  bronze_events=%d violations=%d", r.BronzeEvents, r.Violations)
+	} else if r.Violations > 0 {
+		fmt.Fprintf(&b, "  violations=%d", r.Violations)
+	}
 	if r.HistoryRows > 0 {
 		fmt.Fprintf(&b, "  history=%d", r.HistoryRows)
 	}

@@ -59,7 +59,6 @@ func openSource(ctx context.Context, name string, dsn catalog.Secret) (*source, 
 	settings["idle_in_transaction_session_timeout"] = "0"
 	settings["lock_timeout"] = "10s"
 	settings["row_security"] = "off" // an error, rather than rows that are not shown
-	settings["search_path"] = ""     // so that the names of types carry their schema
 	for _, k := range slices.Sorted(maps.Keys(settings)) {
 		fmt.Fprintf(&sql, "SET %s = '%s';", k, settings[k])
 	}
