@@ -234,6 +234,9 @@ func (p *Pipeline) accept(ctx context.Context, s Slice) {
 		}
 	}
 	p.through = max(p.through, s.Through)
+	for _, t := range p.tables {
+		t.over(s.Through)
+	}
 	if !s.ReadAt.IsZero() {
 		p.readAt = s.ReadAt
 	}

@@ -58,6 +58,19 @@ func (t *tableRun) take(b *change.Batch, now time.Time) {
 	t.queueBytes += b.Size()
 }
 
+// over notes that the transaction in which the queue ends is over, though no more of
+// it came: the rest was of other tables, or there was none.
+func (t *tableRun) over(through catalog.LSN) {
+	n := len(t.queue)
+	if n == 0 || t.queue[n-1].Whole {
+		return
+	}
+	last := t.queue[n-1].Changes
+	if len(last) > 0 && last[len(last)-1].Position.Commit < through {
+		t.queue[n-1].Whole = true
+	}
+}
+
 // due returns how many batches of the queue are to be saved now: up to the last
 // that ends a transaction, or all when the bound is reached, since only a
 // transaction larger than the bound may be split (rule 2).
