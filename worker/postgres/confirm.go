@@ -2,7 +2,9 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/jackc/pgx/v5"
 
@@ -10,30 +12,62 @@ import (
 	"github.com/lakeweir/lakeweir/worker/pipeline"
 )
 
-// Confirm lets the server forget what is before the position. The note is written
-// before the server is told, so that a slot is never further than it; positions
-// that follow each other quickly are noted together, at the latest at the next
-// call of Next after Limits.ConfirmEvery.
-func (s *Source) Confirm(ctx context.Context, through catalog.LSN) error {
-	if through <= s.wanted {
-		return nil
-	}
-	s.wanted = through
-	return s.confirmWanted(ctx)
+// asked is what others than the reader want of it: how far the server may forget,
+// and which tables to read no more. The reader looks at it at each call of Next.
+type asked struct {
+	mu      sync.Mutex
+	through catalog.LSN
+	drops   []string
 }
 
-func (s *Source) confirmWanted(ctx context.Context) error {
+func (a *asked) confirm(through catalog.LSN) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.through = max(a.through, through)
+}
+
+func (a *asked) drop(table string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.drops = append(a.drops, table)
+}
+
+func (a *asked) take() (through catalog.LSN, drops []string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	drops, a.drops = a.drops, nil
+	return a.through, drops
+}
+
+// Confirm lets the server forget what is before the position, at the next call of
+// Next or Close. The note is written before the server is told, so that a slot is
+// never further than it; positions that follow each other quickly are noted
+// together, once in Limits.ConfirmEvery.
+func (s *Source) Confirm(_ context.Context, through catalog.LSN) error {
+	s.asked.confirm(through)
+	return nil
+}
+
+// Drop ends the reading of a table, from the next call of Next on.
+func (s *Source) Drop(table string) { s.asked.drop(table) }
+
+// obey does what was asked for since the last time.
+func (s *Source) obey(ctx context.Context, last bool) error {
+	through, drops := s.asked.take()
+	for _, name := range drops {
+		s.drop(name)
+	}
 	now := s.cfg.Clock()
-	if s.wanted <= s.confirmed || s.stream == nil || now.Sub(s.notedAt) < s.cfg.Limits.ConfirmEvery {
+	if through <= s.confirmed || s.stream == nil || !last && now.Sub(s.notedAt) < s.cfg.Limits.ConfirmEvery {
 		return nil
 	}
 	if s.cfg.Notes != nil {
-		if err := s.cfg.Notes.WriteFlushed(ctx, s.wanted); err != nil {
+		if err := s.cfg.Notes.WriteFlushed(ctx, through); err != nil {
 			return fmt.Errorf("note the confirmed position of source %s: %w", s.cfg.Source.Name, err)
 		}
 	}
-	s.notedAt, s.confirmed = now, s.wanted
-	s.stream.confirm(s.confirmed)
+	s.notedAt, s.confirmed = now, through
+	s.stream.confirm(through)
 	return nil
 }
 
@@ -46,7 +80,7 @@ func (s *Source) Status(ctx context.Context) (pipeline.SourceStatus, error) {
 	var end, confirmed string
 	var status pipeline.SourceStatus
 	if s.pool == nil {
-		return status, unreachable(s.cfg.Source.Name, fmt.Errorf("not connected"))
+		return status, unreachable(s.cfg.Source.Name, errors.New("not connected"))
 	}
 	rows, err := s.pool.Query(ctx, statusSQL, s.cfg.Source.Slot)
 	if err != nil {

@@ -108,7 +108,7 @@ func gatherSlot(ctx context.Context, q querier, name string, version int) (*slot
 		", active, coalesce(active_pid, 0), coalesce(confirmed_flush_lsn::text, '0/0') FROM pg_replication_slots WHERE slot_name = $1", name).
 		Scan(&s.plugin, &s.database, &s.walStatus, &s.invalidation, &s.active, &s.pid, &confirmed)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return nil, nil //nolint:nilnil // no slot is a fact
+		return nil, nil
 	}
 	if err != nil {
 		return nil, err
@@ -122,7 +122,7 @@ func gatherPublication(ctx context.Context, q querier, name string) (*publicatio
 	err := q.QueryRow(ctx, `SELECT pg_has_role(pubowner, 'USAGE'), puballtables, pubviaroot, pubinsert, pubupdate, pubdelete, pubtruncate
 FROM pg_publication WHERE pubname = $1`, name).Scan(&p.owned, &p.allTables, &p.viaRoot, &p.inserts, &p.updates, &p.deletes, &p.truncs)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return nil, nil //nolint:nilnil // no publication is a fact
+		return nil, nil
 	}
 	return &p, err
 }

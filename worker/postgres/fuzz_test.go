@@ -64,7 +64,7 @@ func FuzzRowMessages(f *testing.F) {
 			return
 		}
 		tab := &table{cfg: &catalog.Table{Source: "s", Name: catalog.ParseTableName("t"), PrimaryKey: []string{"id"}}, name: "public.t", schema: fuzzSchema}
-		r := &relation{columns: []int{0, 1, 2, 3}, covers: true}
+		r := &relation{columns: []int{0, 1, 2, 3}, covers: true, bound: true}
 		r.relationMessage.columns = []wireColumn{{name: "id", identity: true}, {name: "title"}, {name: "n"}, {name: "tags"}}
 		if fault := tab.decodeRow(r, op, m, change.Change{}); fault != nil {
 			require.NotEmpty(t, fault.Message)

@@ -62,7 +62,7 @@ func (l *lab) poll(what string, holds func() bool) {
 	}
 }
 
-func TestAChunkOvertakenByAnUnseenCommitGivesItsValuesOnly(t *testing.T) { //nolint:paralleltest // a slot is made only while no commit of the server waits
+func TestAChunkOvertakenByAnUnseenCommitGivesItsValuesOnly(t *testing.T) { // not parallel: a slot is made only while no commit of the server waits
 	l := waitingLab(t, `create table doc (id int primary key, title text, body text);
 alter table doc alter body set storage external;
 insert into doc select g, 'old', repeat('x', 9000) from generate_series(1, 6) g;`)
@@ -84,7 +84,7 @@ r after(6, old, xxx…(9000))
 `, "\n"), l.store["public.doc"].script())
 }
 
-func TestAnUnseenTruncateOvertakesTheWholeChunk(t *testing.T) { //nolint:paralleltest // a slot is made only while no commit of the server waits
+func TestAnUnseenTruncateOvertakesTheWholeChunk(t *testing.T) { // not parallel: a slot is made only while no commit of the server waits
 	l := waitingLab(t, `create table doc (id int primary key, title text);
 insert into doc select g, 'old' from generate_series(1, 6) g;`)
 	l.table("doc", "id")
@@ -98,7 +98,7 @@ insert into doc select g, 'old' from generate_series(1, 6) g;`)
 	l.same("doc")
 }
 
-func TestAChunkIsReadAgainWhenACommitHandedOverBeforeIsUnseen(t *testing.T) { //nolint:paralleltest // a slot is made only while no commit of the server waits
+func TestAChunkIsReadAgainWhenACommitHandedOverBeforeIsUnseen(t *testing.T) { // not parallel: a slot is made only while no commit of the server waits
 	l := waitingLab(t, `create table doc (id int primary key, title text);
 insert into doc select g, 'old' from generate_series(1, 6) g;`)
 	l.table("doc", "id")
@@ -117,7 +117,7 @@ insert into doc select g, 'old' from generate_series(1, 6) g;`)
 	l.same("doc")
 }
 
-func TestARestartWhileACommitWaitsForItsStandby(t *testing.T) { //nolint:paralleltest // a slot is made only while no commit of the server waits
+func TestARestartWhileACommitWaitsForItsStandby(t *testing.T) { // not parallel: a slot is made only while no commit of the server waits
 	l := waitingLab(t, `create table doc (id int primary key, title text);
 insert into doc select g, 'old' from generate_series(1, 6) g;`)
 	l.table("doc", "id")

@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"github.com/lakeweir/lakeweir/catalog"
@@ -216,6 +216,17 @@ func closeSource(t testing.TB, s *Source) {
 
 // crash drops what was not saved.
 func (l *lab) crash() { closeSource(l.t, l.source) }
+
+// free waits until the server has noticed that nobody reads the slot any more.
+func (l *lab) free() {
+	l.t.Helper()
+	l.poll("the slot is free", func() bool {
+		var active bool
+		err := l.db.QueryRow(l.t.Context(), "select coalesce(bool_or(active), false) from pg_replication_slots where slot_name = $1", l.cfg.Source.Slot).Scan(&active)
+		require.NoError(l.t, err)
+		return !active
+	})
+}
 
 // next takes one slice and keeps it unsaved.
 func (l *lab) next() pipeline.Slice {

@@ -22,9 +22,9 @@ func (s *Source) message(ctx context.Context, at catalog.LSN, data []byte) error
 	case 'R':
 		err = s.relation(ctx, at, body)
 	case 'I', 'U', 'D':
-		err = s.rowMessage(data[0], at, body)
+		err = s.rowMessage(ctx, data[0], at, body)
 	case 'T':
-		err = s.truncate(at, body)
+		err = s.truncate(ctx, at, body)
 	case 'Y', 'O', 'M': // a type's name, an origin, a logical message: nothing to us
 	default:
 		err = fmt.Errorf("%w: of kind %q", errMalformed, data[0])
@@ -78,7 +78,7 @@ func (s *Source) takes(t *table, p place) bool {
 	if t.stopped {
 		return false
 	}
-	if t.snap != nil && t.window == nil {
+	if t.snap != nil && (t.window == nil || p.commit < t.floor) {
 		t.snap.seen.add(s.tx.xid)
 	}
 	if !p.after(t.last) {
@@ -104,7 +104,7 @@ func (t *table) inReading(p place, xid uint64) bool {
 	return c != nil && !t.window.streaming && p.commit < c.at && c.sees.sees(xid)
 }
 
-func (s *Source) rowMessage(op byte, at catalog.LSN, body []byte) error {
+func (s *Source) rowMessage(ctx context.Context, op byte, at catalog.LSN, body []byte) error {
 	p, err := s.step()
 	if err != nil {
 		return err
@@ -117,8 +117,8 @@ func (s *Source) rowMessage(op byte, at catalog.LSN, body []byte) error {
 	if r == nil {
 		return fmt.Errorf("%w: a row of a table that was not described", errMalformed)
 	}
-	t := s.described(r, at)
-	if t == nil || !s.takes(t, p) {
+	t := r.table
+	if t == nil || !s.takes(t, p) || !s.bind(ctx, t, r, at) {
 		return nil
 	}
 	m, err := parseRow(op, body)
@@ -164,7 +164,7 @@ func (s *Source) added(t *table, p place, changes, size int) {
 	}
 }
 
-func (s *Source) truncate(at catalog.LSN, body []byte) error {
+func (s *Source) truncate(ctx context.Context, at catalog.LSN, body []byte) error {
 	p, err := s.step()
 	if err != nil {
 		return err
@@ -178,8 +178,8 @@ func (s *Source) truncate(at catalog.LSN, body []byte) error {
 		if r == nil {
 			return fmt.Errorf("%w: a TRUNCATE of a table that was not described", errMalformed)
 		}
-		t := s.described(r, at)
-		if t == nil || !s.takes(t, p) {
+		t := r.table
+		if t == nil || !s.takes(t, p) || !s.bind(ctx, t, r, at) {
 			continue
 		}
 		if !t.cfg.ApplyTruncates {
@@ -215,32 +215,22 @@ func (s *Source) relation(ctx context.Context, at catalog.LSN, body []byte) erro
 	if t == nil || t.stopped {
 		return nil
 	}
-	if s.tx.open && s.tx.commit < t.floor {
-		// How it was before its reading began. It is not sent again when it still is.
-		r.late = t
-		return nil
+	r.table = t
+	if s.tx.commit >= t.floor { // else it may be how the table was before its reading began
+		s.bind(ctx, t, r, at)
 	}
-	s.adopt(ctx, t, r, at)
 	return nil
 }
 
-// adopt makes r the description of the table, unless it cannot go on with it.
-func (s *Source) adopt(ctx context.Context, t *table, r *relation, at catalog.LSN) {
+// bind compares a table with its description, once; false when that stopped it.
+func (s *Source) bind(ctx context.Context, t *table, r *relation, at catalog.LSN) bool {
+	if r.bound {
+		return true
+	}
 	if fault := s.check(ctx, t, r, at); fault != nil {
 		s.fault(t, fault.State, fault.Err)
-		return
+		return false
 	}
-	r.table = t
 	r.bind(t.schema)
-}
-
-// described returns the table that a row message is about, or nil.
-func (s *Source) described(r *relation, at catalog.LSN) *table {
-	if t := r.late; t != nil && s.tx.commit >= t.floor {
-		r.late = nil
-		if !t.stopped {
-			s.adopt(s.life, t, r, at)
-		}
-	}
-	return r.table
+	return true
 }

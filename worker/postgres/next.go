@@ -11,11 +11,19 @@ import (
 
 // Next returns the next stretch of the log.
 func (s *Source) Next(ctx context.Context) (pipeline.Slice, error) {
-	if err := s.confirmWanted(ctx); err != nil {
+	if err := s.obey(ctx, false); err != nil {
 		s.log.Warn("confirmed position not noted, trying again", "source", s.cfg.Source.Name, "error", err)
 	}
 	wait := time.NewTimer(s.cfg.Limits.NextWait)
 	defer wait.Stop()
+	if s.idle {
+		select {
+		case <-ctx.Done():
+			return pipeline.Slice{}, ctx.Err()
+		case <-wait.C:
+			return pipeline.Slice{}, nil
+		}
+	}
 	for {
 		s.collect()
 		s.openWindows()
@@ -245,7 +253,7 @@ func (s *Source) cut() (pipeline.Slice, error) {
 		slice.Faults, s.faults = s.faults, nil
 		s.rows, s.bytes = 0, 0
 		for _, f := range slice.Faults {
-			s.Drop(f.Table)
+			s.drop(f.Table)
 		}
 	}
 	slice.Through = s.handedThrough()
@@ -260,7 +268,7 @@ func (s *Source) batch(t *table) (*change.Batch, error) {
 		t.again(t.batch)
 	}
 	if t.batch == nil && (t.snap == nil || !t.snap.changed) {
-		return nil, nil //nolint:nilnil // nothing is no error
+		return nil, nil
 	}
 	b := &change.Batch{Table: t.cfg, Epoch: s.epoch, Whole: true}
 	if t.batch != nil {
@@ -290,12 +298,23 @@ func (s *Source) batch(t *table) (*change.Batch, error) {
 func (s *Source) handedThrough() catalog.LSN {
 	through := s.through
 	for _, t := range s.order {
-		if t.batch != nil && len(t.batch.changes) > 0 {
-			through = min(through, t.batch.changes[0].Position.Commit)
+		if t.batch != nil {
+			through = min(through, firstCommit(t.batch.changes, through))
 		}
-		if t.window != nil && len(t.window.held.changes) > 0 {
-			through = min(through, t.window.held.changes[0].Position.Commit)
+		if t.window != nil {
+			through = min(through, firstCommit(t.window.held.changes, through))
 		}
 	}
 	return through
+}
+
+// firstCommit is the commit of the first change that is not a row read, which
+// stands before its place in the log.
+func firstCommit(changes []change.Change, none catalog.LSN) catalog.LSN {
+	for i := range changes {
+		if changes[i].Op != change.Read {
+			return changes[i].Position.Commit
+		}
+	}
+	return none
 }

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"strconv"
 	"time"
 
@@ -16,13 +15,13 @@ import (
 func (s *stream) reconnect(ctx context.Context, oldPID uint32) (*replicationConn, error) {
 	since, said := s.clock(), s.clock()
 	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
-		conn, err := s.connectAgain(ctx, oldPID)
+		conn, final, err := s.connectAgain(ctx, oldPID)
 		if err == nil {
 			s.log.Info("replication connection is back", "source", s.source, "after", s.clock().Sub(since).Round(time.Millisecond))
 			return conn, nil
 		}
-		if e, ok := errors.AsType[*catalog.Error](err); ok && !e.Kind.Retryable() {
-			return nil, e
+		if final {
+			return nil, err
 		}
 		if now := s.clock(); now.Sub(said) >= s.limits.Unreachable {
 			said = now
@@ -38,42 +37,43 @@ func (s *stream) reconnect(ctx context.Context, oldPID uint32) (*replicationConn
 	}
 }
 
-func (s *stream) connectAgain(ctx context.Context, oldPID uint32) (*replicationConn, error) {
+// connectAgain tries once. A final error is one that trying again cannot help.
+func (s *stream) connectAgain(ctx context.Context, oldPID uint32) (conn *replicationConn, final bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.limits.ConnectTimeout)
 	defer cancel()
-	conn, err := connectReplication(ctx, s.dsn, s.source, s.limits.ConnectTimeout)
+	conn, err = connectReplication(ctx, s.dsn, s.source, s.limits.ConnectTimeout)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	if err := s.sameLog(ctx, conn); err != nil {
+	if final, err := s.sameLog(ctx, conn); err != nil {
 		_ = conn.Close(ctx)
-		return nil, err
+		return nil, final, err
 	}
 	err = s.begin(ctx, conn)
 	if err == nil {
-		return conn, nil
+		return conn, false, nil
 	}
 	_ = conn.Close(ctx)
 	switch sqlState(err) {
 	case stateObjectInUse: // by the session that we lost and the server has not
 		s.endOwn(ctx, oldPID)
 	case stateUndefinedObject, stateNotInState:
-		return nil, catalog.Errorf(catalog.Conflict, catalog.CodeSourceSlot, "start the source again to see what is missing",
+		return nil, true, catalog.Errorf(catalog.Conflict, catalog.CodeSourceSlot, "start the source again to see what is missing",
 			"source %s: slot %s cannot be read any more: %w", s.source, s.slot, err)
 	}
-	return nil, err
+	return nil, false, err
 }
 
-func (s *stream) sameLog(ctx context.Context, conn *replicationConn) error {
+func (s *stream) sameLog(ctx context.Context, conn *replicationConn) (final bool, err error) {
 	id, err := pglogrepl.IdentifySystem(ctx, conn.PgConn)
 	if err != nil {
-		return err
+		return false, err
 	}
 	if now := (catalog.Epoch{System: id.SystemID, Timeline: uint32(id.Timeline)}); now != s.epoch {
-		return catalog.Errorf(catalog.Invalid, catalog.CodeSourceSlot, "start the source again: it then checks what of the old log it has",
+		return true, catalog.Errorf(catalog.Conflict, catalog.CodeSourceSlot, "start the source again: it then checks what of the old log it has",
 			"source %s: another log answers now: system and timeline %s instead of %s", s.source, now, s.epoch)
 	}
-	return nil
+	return false, nil
 }
 
 // endOwn ends the walsender that served our lost connection, and only that.

@@ -11,9 +11,10 @@ import (
 type relation struct {
 	relationMessage
 	table *table // nil for one that we do not read
-	// late is the table of a description from before the table's reading began; it
-	// counts from the first row after that.
-	late *table
+	// bound says that it was compared with the table, and that columns and covers
+	// are set. A description from before the table's reading began is not, until a
+	// row comes that the reading does not hold.
+	bound bool
 	// columns are, for each column of a row message, the index in the table's
 	// schema, or -1.
 	columns []int
@@ -24,6 +25,7 @@ type relation struct {
 
 // bind maps the relation's columns to the schema's by name.
 func (r *relation) bind(schema *catalog.Schema) {
+	r.bound = true
 	r.columns = make([]int, len(r.relationMessage.columns))
 	carried := 0
 	for i, c := range r.relationMessage.columns {

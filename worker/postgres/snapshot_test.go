@@ -272,3 +272,23 @@ func TestATableWhoseColumnsChangeWhileItsRowsAreReadStopsAlone(t *testing.T) {
 	require.Equal(t, catalog.CodeSchemaChanged, l.faults["public.s"].Err.Code)
 	l.same("other")
 }
+
+// TestATableThatWasNeverSavedIsDescribedBeforeItsReadingBegins starts twice
+// without saving: the stream then describes the table in a transaction that its
+// reading makes needless.
+func TestATableThatWasNeverSavedIsDescribedBeforeItsReadingBegins(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, "create table s (id int primary key, v int);\ncreate table other (id int primary key);")
+	l.table("s", "id")
+	l.table("other", "id")
+	l.begin()
+	l.crash()
+	l.exec("alter table s add w int;\ninsert into s values (1, 1, 1);\nalter table s drop v;\ninsert into s values (2, 2);")
+	l.begin()
+	l.exec("insert into s values (3, 3)")
+	l.snapshotted()
+	l.exec("insert into s values (4, 4)")
+	l.drain()
+	require.Empty(t, l.faults)
+	l.same("s")
+}

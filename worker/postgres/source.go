@@ -19,7 +19,7 @@ type Source struct {
 	epoch catalog.Epoch
 	pool  *pgxpool.Pool
 
-	life    context.Context //nolint:containedctx // of the goroutines, from Start to Close
+	life    context.Context // of the goroutines, from Start to Close
 	end     context.CancelFunc
 	running sync.WaitGroup
 	closing sync.Once
@@ -46,8 +46,10 @@ type Source struct {
 	askedEnd time.Time
 	faults   []pipeline.Fault
 
-	confirmed, wanted catalog.LSN
-	notedAt           time.Time
+	idle      bool // no table could start: there is nothing to read
+	asked     asked
+	confirmed catalog.LSN
+	notedAt   time.Time
 }
 
 var _ pipeline.Source = (*Source)(nil)
@@ -62,8 +64,8 @@ func New(cfg Config) *Source {
 	return s
 }
 
-// Drop ends the reading of a table.
-func (s *Source) Drop(name string) {
+// drop ends the reading of a table.
+func (s *Source) drop(name string) {
 	for _, t := range s.order {
 		if t.name == name {
 			s.remove(t)
@@ -103,13 +105,20 @@ func (s *Source) fault(t *table, state catalog.State, err *catalog.Error) {
 	}
 	t.stopped = true
 	t.snap = nil
-	s.faults = append(s.faults, pipeline.Fault{Table: t.name, State: state, Err: err})
+	from := s.through
+	if s.tx.open {
+		from = s.tx.commit
+	}
+	s.faults = append(s.faults, pipeline.Fault{Table: t.name, State: state, Err: err, From: from})
 }
 
-// Close ends the reading. It tells the server a last time what was confirmed, and
-// returns when the connections are closed or ctx ends.
+// Close ends the reading, once Next is called no more. It tells the server a last
+// time what was confirmed, and returns when the connections are closed or ctx ends.
 func (s *Source) Close(ctx context.Context) error {
 	s.closing.Do(func() {
+		if err := s.obey(ctx, true); err != nil {
+			s.log.Warn("last confirmed position not noted", "source", s.cfg.Source.Name, "error", err)
+		}
 		if s.end != nil {
 			s.end()
 		}

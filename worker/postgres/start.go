@@ -13,7 +13,7 @@ import (
 )
 
 // Start connects, checks and prepares the source, and begins to read. When no
-// table can start it returns both the faults and an error.
+// table can start, Next has nothing to hand over, ever.
 func (s *Source) Start(ctx context.Context, resumes []pipeline.Resume) ([]pipeline.Fault, error) {
 	s.life, s.end = context.WithCancel(context.WithoutCancel(ctx))
 	faults, err := s.start(ctx, resumes)
@@ -124,12 +124,14 @@ func (b *beginning) going() []*catalog.Table {
 	return out
 }
 
-// noneLeft is the error of a source none of whose tables can start.
-func (b *beginning) noneLeft() error {
+// noneLeft reports whether no table can start. Then nothing is read.
+func (b *beginning) noneLeft(ctx context.Context) bool {
 	if len(b.resumes) == 0 || len(b.failed) < len(b.resumes) {
-		return nil
+		return false
 	}
-	return b.faults()[0].Err
+	b.idle = true
+	_ = b.conn.Close(ctx)
+	return true
 }
 
 func (b *beginning) run(ctx context.Context) error {
@@ -149,8 +151,8 @@ func (b *beginning) run(ctx context.Context) error {
 	if err := b.checkSlot(ctx, catalog.LSN(id.XLogPos)); err != nil {
 		return err
 	}
-	if err := b.noneLeft(); err != nil {
-		return err
+	if b.noneLeft(ctx) {
+		return nil
 	}
 	if err := b.readEnd(ctx); err != nil {
 		return err
@@ -158,8 +160,8 @@ func (b *beginning) run(ctx context.Context) error {
 	if err := b.openTables(ctx); err != nil {
 		return err
 	}
-	if err := b.noneLeft(); err != nil {
-		return err
+	if b.noneLeft(ctx) {
+		return nil
 	}
 	return b.read(ctx, beat)
 }
@@ -276,7 +278,8 @@ func (b *beginning) checkSlot(ctx context.Context, end catalog.LSN) error {
 			return err
 		}
 	}
-	b.wanted, b.through = b.confirmed, b.confirmed
+	b.asked.confirm(b.confirmed)
+	b.through = b.confirmed
 	return nil
 }
 
