@@ -194,7 +194,7 @@ func TestAServerCrashLosesNothing(t *testing.T) {
 	l.cfg.Source.Snapshot.ChunkRows = 10
 	l.begin()
 	for range 2 {
-		w := l.write(r, 2, "d")
+		w := l.write(r, 2, false, "d")
 		l.until("something is written", func() bool { return w.commits.Load() > 30 })
 		require.NoError(t, server.Kill())
 		w.end()

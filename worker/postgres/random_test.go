@@ -23,20 +23,19 @@ func docDDLOf(table string) string { return fmt.Sprintf(docDDL, table) }
 
 // writers change tables at random until told to stop.
 type writers struct {
-	stop     atomic.Bool
-	wg       sync.WaitGroup
-	commits  atomic.Int64
-	truncate bool
+	stop    atomic.Bool
+	wg      sync.WaitGroup
+	commits atomic.Int64
 }
 
-func (l *lab) write(r *rand.Rand, n int, tables ...string) *writers {
+func (l *lab) write(r *rand.Rand, n int, truncates bool, tables ...string) *writers {
 	w := &writers{}
 	for range n {
 		db := session(l.t, l.dsn)
 		rnd := rand.New(rand.NewPCG(r.Uint64(), r.Uint64()))
 		w.wg.Go(func() {
 			for !w.stop.Load() && l.t.Context().Err() == nil {
-				if transact(l.t.Context(), db, rnd, tables, w.truncate) {
+				if transact(l.t.Context(), db, rnd, tables, truncates) {
 					w.commits.Add(1)
 				}
 			}
@@ -131,8 +130,7 @@ func TestRowsAndChangesTogetherGiveTheSource(t *testing.T) {
 				l.cfg.Limits.HeldRows = 10 + r.IntN(200)
 			}
 			l.begin()
-			w := l.write(r, 3, "d1", "d2")
-			w.truncate = round >= 2
+			w := l.write(r, 3, round >= 2, "d1", "d2")
 			restarts := 0
 			l.until("rows are read and enough was written", func() bool {
 				for name := range l.store {
@@ -185,7 +183,7 @@ create trigger t after insert or update or delete on d for each row execute func
 	l.cfg.Limits.SliceRows = 12
 	l.begin()
 	l.snapshotted()
-	w := l.write(r, 4, "d")
+	w := l.write(r, 4, false, "d")
 	restarts := 0
 	deadline := time.Now().Add(20 * time.Second)
 	l.until("enough was written", func() bool {

@@ -204,7 +204,7 @@ func TestALostConnectionIsMadeAgainWithoutLossOrDoubles(t *testing.T) {
 	l.table("d", "k1", "k2")
 	l.cfg.Source.Snapshot.ChunkRows = 20
 	l.begin()
-	w := l.write(r, 2, "d")
+	w := l.write(r, 2, false, "d")
 	for range 5 {
 		before := w.commits.Load()
 		l.until("more is written", func() bool { return w.commits.Load() > before+20 })
