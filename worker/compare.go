@@ -31,9 +31,16 @@ type CompareConfig struct {
 	Registry *registry.Registry // keeps the results; may be nil
 	// Options hold how to compare; what is of the source and the lake is filled in.
 	Options  reconcile.Config
-	Parallel int // tables at once; default 4
+	Parallel int // tables at once; default 8
 	Logger   *slog.Logger
 }
+
+// refolds is for how many tables bronze is folded anew at once, and refoldBytes the
+// memory of each.
+const (
+	refolds     = 2
+	refoldBytes = 512 << 20
+)
 
 // Comparison is the outcome for one table: a result, or why there is none.
 type Comparison struct {
@@ -51,11 +58,15 @@ func Compare(ctx context.Context, cfg CompareConfig) ([]Comparison, error) {
 	}
 	defer l.Close()
 	out := make([]Comparison, len(cfg.Tables))
-	var g errgroup.Group
-	g.SetLimit(max(cfg.Parallel, 0))
-	if cfg.Parallel == 0 {
-		g.SetLimit(4)
+	if cfg.Parallel <= 0 {
+		cfg.Parallel = 8
 	}
+	if cfg.Options.RefoldBytes == 0 {
+		cfg.Options.RefoldBytes = refoldBytes
+	}
+	cfg.Options.Turns = make(chan struct{}, refolds)
+	var g errgroup.Group
+	g.SetLimit(cfg.Parallel)
 	for i, t := range cfg.Tables {
 		g.Go(func() error {
 			out[i] = Comparison{Table: t}

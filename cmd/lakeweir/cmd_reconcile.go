@@ -63,7 +63,7 @@ The exit status is 0 when all is equal and 4 when something differs.`,
 	cmd.Flags().DurationVar(&opts.Wait, "wait", 2*time.Minute, "how long a table may take to come up with the source, in each round")
 	cmd.Flags().IntVar(&opts.Rounds, "rounds", 5, "how often keys that changed meanwhile are looked at")
 	cmd.Flags().IntVar(&opts.Details, "details", 20, "how many differing keys of a table are shown with their values")
-	cmd.Flags().IntVar(&opts.Parallel, "parallel", 4, "how many tables are compared at once")
+	cmd.Flags().IntVar(&opts.Parallel, "parallel", 8, "how many tables are compared at once")
 	cmd.Flags().BoolVar(&opts.Quick, "quick", false, "compare with the source only, not the layers with each other")
 	app.outputFlag(cmd, "text", "json")
 	return cmd

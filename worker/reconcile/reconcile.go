@@ -31,6 +31,9 @@ type Config struct {
 	// RefoldBytes bounds the memory of folding bronze anew: a table that needs more
 	// is folded in parts, for which bronze is read again. Default 256 MiB.
 	RefoldBytes int
+	// Turns, when not nil, bounds how many tables have their layers checked at once:
+	// as many as it has room for. Comparing with the source is mostly waiting.
+	Turns chan struct{}
 	// Poll is how often the lake is asked how far it has come; default 100 ms.
 	Poll   time.Duration
 	Logger *slog.Logger

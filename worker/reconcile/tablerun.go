@@ -120,6 +120,14 @@ func (t *tableRun) keyed(ctx context.Context) error {
 		t.tell(nil)
 		return nil
 	}
+	if t.cfg.Turns != nil {
+		select {
+		case t.cfg.Turns <- struct{}{}:
+			defer func() { <-t.cfg.Turns }()
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 	return t.checkLayers(ctx, first)
 }
 
