@@ -14,15 +14,7 @@ func (s *Source) publish(ctx context.Context, f facts, tables []*catalog.Table) 
 	denied := map[string]*catalog.Error{}
 	source := s.cfg.Source
 	if f.publication == nil {
-		sql := createPublicationSQL(source.Publication, tables)
-		_, err := s.pool.Exec(ctx, sql)
-		if err == nil || sqlState(err) == stateDuplicateObject {
-			return denied
-		}
-		for _, t := range tables {
-			denied[t.Name.String()] = publicationDenied(source, sql, err)
-		}
-		return denied
+		return s.makePublication(ctx, f, tables)
 	}
 	if f.publication.allTables {
 		return denied
@@ -44,6 +36,33 @@ func publicationDenied(source *catalog.Source, sql string, err error) *catalog.E
 		"source %s: publication %s cannot be changed: %s", source.Name, source.Publication, serverMessage(err))
 	e.Err = err
 	return e
+}
+
+// makePublication makes the publication with the tables that the role owns.
+func (s *Source) makePublication(ctx context.Context, f facts, tables []*catalog.Table) map[string]*catalog.Error {
+	source := s.cfg.Source
+	denied := map[string]*catalog.Error{}
+	var mine []*catalog.Table
+	for i, t := range tables {
+		if f.tables[i].owned {
+			mine = append(mine, t)
+			continue
+		}
+		e := catalog.Errorf(catalog.Denied, catalog.CodeSourcePublication,
+			"let an owner run: ALTER PUBLICATION "+quoteIdent(source.Publication)+" ADD TABLE "+quoteName(t.Name),
+			"source %s: table %s cannot be published: role %s does not own it", source.Name, t.Name, f.role)
+		denied[t.Name.String()] = e
+	}
+	if len(mine) == 0 {
+		return denied
+	}
+	sql := createPublicationSQL(source.Publication, mine)
+	if _, err := s.pool.Exec(ctx, sql); err != nil && sqlState(err) != stateDuplicateObject {
+		for _, t := range mine {
+			denied[t.Name.String()] = publicationDenied(source, sql, err)
+		}
+	}
+	return denied
 }
 
 // publishHeartbeat adds the heartbeat's table, so that a beat is seen in the
