@@ -47,10 +47,13 @@ func TestSourceAndLakeAreProvedEqualWhileWritesGoOn(t *testing.T) {
 		"public.account.yaml": accountFile,
 		"public.person.yaml":  "table: public.person\nprimary_key: [email]\nscd: [1, 2]\nsoft_delete: true\npii: {email: tokenize, name: redact, born: tokenize}\ntrack_history_columns: [city]\n",
 		"public.visit.yaml":   "table: public.visit\nprimary_key: []\n",
+		"public.past.yaml":    "table: public.past\nprimary_key: [id]\nscd: [2]\ntrack_history_columns: [v]\n",
 		"public.odd.yaml":     "table: public.odd\nprimary_key: [id]\nscd: [1]\n",
 	})
 	r.exec("CREATE TABLE account (id int PRIMARY KEY, v text, big text)")
 	r.exec("CREATE TABLE person (email text PRIMARY KEY, name text, born date, city text)")
+	r.exec("CREATE TABLE past (id int PRIMARY KEY, v text, w text)")
+	r.exec("INSERT INTO past SELECT g, 'v', 'w' FROM generate_series(1, 500) g")
 	r.exec("CREATE TABLE visit (who int, at timestamptz)")
 	r.exec("ALTER TABLE visit REPLICA IDENTITY FULL")
 	r.exec("CREATE TABLE odd (id int PRIMARY KEY, n numeric(8,2), d date, ts timestamptz, f float8, a int[], t time, g int GENERATED ALWAYS AS (id * 2) STORED)")
@@ -66,13 +69,13 @@ func TestSourceAndLakeAreProvedEqualWhileWritesGoOn(t *testing.T) {
 		writers.Go(func() { writeOdd(ctx, t, r.dsn, rand.New(rand.NewPCG(1, uint64(n)))) })
 	}
 	r.start()
-	for round := range 3 {
-		for name, result := range r.compare(reconcile.Config{Rounds: 20, RefoldBytes: 1 << (20 + 4*round)}) {
+	for round := range 2 {
+		for name, result := range r.compare(reconcile.Config{Rounds: 3, RefoldBytes: 1 << (20 + 4*round)}) {
 			require.True(t, result.Equal(), result.Text())
 			require.NotZero(t, result.SourceRows, name)
 			require.Equal(t, result.SourceRows, result.LakeRows, name)
 			require.Equal(t, name != "public.visit", result.Refolded, result.Text())
-			if round == 2 {
+			if round == 1 {
 				t.Log(result.Text())
 			}
 		}
@@ -107,6 +110,10 @@ func writeOdd(ctx context.Context, t *testing.T, dsn string, random *rand.Rand) 
 		"UPDATE person SET email = 'q' || email WHERE email = 'p%d@example.com'",
 		"DELETE FROM person WHERE email = 'p%d@example.com'",
 		"INSERT INTO person VALUES ('p%d@example.com', NULL, NULL, 'Chur') ON CONFLICT DO NOTHING",
+		"UPDATE past SET v = v || 'x' WHERE id = %d",
+		"UPDATE past SET w = w || 'x' WHERE id = %d",
+		"DELETE FROM past WHERE id = %d",
+		"INSERT INTO past VALUES (%d, 'v', 'w') ON CONFLICT DO NOTHING",
 		"INSERT INTO visit VALUES (%d, now())",
 		"DELETE FROM visit WHERE who = %d",
 		"UPDATE visit SET at = now() WHERE who = %d",

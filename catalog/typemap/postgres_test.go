@@ -159,7 +159,7 @@ func TestDecodeAgreesWithWhatPostgresPrints(t *testing.T) {
 	require.NoError(t, err)
 	defer conn.Close(ctx)
 
-	print := func(cast string, values []string) [][]byte {
+	ask := func(cast string, values []string) [][]byte {
 		quoted := make([]string, len(values))
 		for i, v := range values {
 			quoted[i] = fmt.Sprintf("(%d, '%s')", i, strings.ReplaceAll(v, "'", "''"))
@@ -175,13 +175,13 @@ func TestDecodeAgreesWithWhatPostgresPrints(t *testing.T) {
 	}
 	for _, c := range cases {
 		typ := typemap.Postgres(c.source)
-		for i, printed := range print(c.cast, c.values) {
+		for i, printed := range ask(c.cast, c.values) {
 			fixed, value, err := typemap.Decode(typ, printed, nil)
 			require.NoError(t, err, "%s %s", c.cast, printed)
 			require.Equal(t, string(printed), string(typemap.AppendText(nil, typ, fixed, value)), "%s %s", c.cast, c.values[i])
 		}
 		if len(c.unfit) > 0 {
-			for _, printed := range print(c.cast, c.unfit) {
+			for _, printed := range ask(c.cast, c.unfit) {
 				_, _, err := typemap.Decode(typ, printed, nil)
 				require.ErrorIs(t, err, typemap.ErrUnfit, "%s %s", c.cast, printed)
 			}

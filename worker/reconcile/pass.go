@@ -199,11 +199,11 @@ func (p *pass) detail(ctx context.Context, c *comparison) error {
 }
 
 func (p *pass) difference(k Kind, source, lake []rowText) Difference {
-	any := append(slices.Clone(source), lake...)
-	if len(any) == 0 {
+	both := append(slices.Clone(source), lake...)
+	if len(both) == 0 {
 		return Difference{Kind: k, Key: "(not found again)"}
 	}
-	d := Difference{Kind: k, Key: keyText(p.schema.Columns, p.schema.Key, any[0])}
+	d := Difference{Kind: k, Key: keyText(p.schema.Columns, p.schema.Key, both[0])}
 	switch {
 	case k == Duplicate && len(lake) > 1:
 		source = lake[1:] // what differs between the two rows of the lake
