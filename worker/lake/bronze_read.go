@@ -12,6 +12,7 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/iceberg-go"
 
 	"github.com/lakeweir/lakeweir/catalog"
 	"github.com/lakeweir/lakeweir/worker/change"
@@ -281,6 +282,8 @@ func (r *eventReader) decoder(rec record) (*decoder, error) {
 	return d, nil
 }
 
+// structOf finds the fields of a struct by their ids: other writers change names
+// that Avro would not allow.
 func (r *eventReader) structOf(rec record, name string) structImages {
 	arr, ok := rec.columns[r.own.ids[name]].(*array.Struct)
 	if !ok {
@@ -290,10 +293,24 @@ func (r *eventReader) structOf(rec record, name string) structImages {
 	if !ok {
 		return structImages{}
 	}
+	byID := map[int]int{}
+	for i, f := range st.Fields() {
+		byID[fieldID(f)] = i
+	}
+	byName := map[string]int{}
+	if f, ok := topField(r.layer.tbl.Schema(), name); ok {
+		if inner, ok := f.Type.(*iceberg.StructType); ok {
+			for _, f := range inner.FieldList {
+				if i, ok := byID[f.ID]; ok {
+					byName[f.Name] = i
+				}
+			}
+		}
+	}
 	s := structImages{arr: arr, fields: make([]int, len(r.layer.schema.Columns))}
 	for i, c := range r.layer.schema.Columns {
 		s.fields[i] = -1
-		if n, ok := st.FieldIdx(c.Name); ok {
+		if n, ok := byName[c.Name]; ok {
 			s.fields[i] = n
 		}
 	}

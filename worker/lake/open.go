@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/apache/iceberg-go"
@@ -35,6 +36,7 @@ type Lake struct {
 	now       func() time.Time
 	retry     retryPolicy
 	images    *imageCache
+	creating  sync.Mutex // held while a table is created
 }
 
 // Open connects to the catalog, creating a SQL catalog's tables and a local
@@ -126,6 +128,14 @@ func (l *Lake) connectSQL(ctx context.Context, name, driver, dsn string, dialect
 		return err
 	}
 	c, err := sqlcat.NewCatalog(name, db, dialect, props)
+	for attempt := 0; err != nil && attempt < 3; attempt++ {
+		// Processes that start together create the catalog's tables at once, and
+		// IF NOT EXISTS does not keep them apart.
+		if werr := l.retry.wait(ctx, attempt); werr != nil {
+			return werr
+		}
+		c, err = sqlcat.NewCatalog(name, db, dialect, props)
+	}
 	if err != nil {
 		return err
 	}

@@ -164,11 +164,30 @@ func (l *Lake) create(ctx context.Context, source *catalog.Source, t *catalog.Ta
 		spec := iceberg.NewPartitionSpec(iceberg.PartitionField{SourceIDs: []int{f.ID}, FieldID: 1000, Name: colIngestedAt + "_day", Transform: iceberg.DayTransform{}})
 		opts = append(opts, icecat.WithPartitionSpec(&spec))
 	}
-	tbl, err := l.cat.CreateTable(ctx, ident, schema, opts...)
-	if errors.Is(err, icecat.ErrTableAlreadyExists) {
-		return l.cat.LoadTable(ctx, ident)
+	return l.createOnce(ctx, ident, schema, opts)
+}
+
+// createOnce creates a table, or loads the one that another made meanwhile. SQL
+// catalogs create in a serializable transaction, which fails when others create at
+// the same time: a process does it one by one, and tries again.
+func (l *Lake) createOnce(ctx context.Context, ident []string, schema *iceberg.Schema, opts []icecat.CreateTableOpt) (*table.Table, error) {
+	l.creating.Lock()
+	defer l.creating.Unlock()
+	for attempt := 0; ; attempt++ {
+		tbl, err := l.cat.CreateTable(ctx, ident, schema, opts...)
+		if err == nil {
+			return tbl, nil
+		}
+		if found, lerr := l.cat.LoadTable(ctx, ident); lerr == nil {
+			return found, nil // made by another, or by us and only the reply was lost
+		}
+		if ctx.Err() != nil || attempt+1 >= l.retry.attempts {
+			return nil, err
+		}
+		if err := l.retry.wait(ctx, attempt); err != nil {
+			return nil, err
+		}
 	}
-	return tbl, err
 }
 
 // location is where a new table's files go. Names keep to letters, digits, _ and -,
