@@ -69,6 +69,7 @@ func TestSourceAndLakeAreProvedEqualWhileWritesGoOn(t *testing.T) {
 		writers.Go(func() { writeOdd(ctx, t, r.dsn, rand.New(rand.NewPCG(1, uint64(n)))) })
 	}
 	r.start()
+	r.landed()
 	for round := range 2 {
 		for name, result := range r.compare(reconcile.Config{Rounds: 3, RefoldBytes: 1 << (20 + 4*round)}) {
 			require.True(t, result.Equal(), result.Text())
