@@ -21,6 +21,25 @@
 // own, so that a crash costs at most a chunk and nothing holds back the server's
 // vacuum. While a chunk is read the table's changes are held back; then the chunk
 // is put among them at the point of the log where it was read, without the rows
-// that changes unseen by the chunk have already overtaken. Tables without a key
-// are read in one transaction.
+// that changes unseen by the chunk have already overtaken. A chunk waits for room:
+// while the log is far behind, or more happens to the table than Limits hold back,
+// it is given up, and tried again smaller and later.
+//
+// A row that moves out of a range not yet read into one that was is read again by
+// its key when the stream does not carry all of it.
+//
+// # Tables without a key
+//
+// They are read in one transaction, which stays open as long as that takes; so do
+// not start with a huge one. Meanwhile the table's changes are held back, and when
+// they are more than Limits.HeldRows the whole log waits for the reading. A reading
+// that is cut short begins anew as the next generation; rows of the earlier ones
+// stay in bronze.
+//
+// # Limits of what the log tells
+//
+// Generated columns before Postgres 18, rows that come and go with a whole
+// partition, and what an ALTER TABLE changes by rewriting a table are not in it.
+// A table that is dropped and made again, renamed, or given other columns stops
+// with a fault at that place.
 package postgres

@@ -113,7 +113,7 @@ func (s *Source) waitForSlot(ctx context.Context, try int, deadline time.Time) e
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-time.After(250 * time.Millisecond):
+	case <-time.After(min(50*time.Millisecond<<min(try, 3), 250*time.Millisecond)):
 		return nil
 	}
 }

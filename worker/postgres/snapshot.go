@@ -24,6 +24,7 @@ type snapshot struct {
 	most     int // of any chunk
 	seen     seenXIDs
 	waitFor  uint64 // the first transaction that need not have ended before the first chunk
+	waited   bool // it was said that it waits
 	notUntil time.Time
 	failures int
 }
@@ -128,6 +129,10 @@ func (s *Source) usable(t *table, c *chunk) bool {
 		return true
 	}
 	if c.sees.xmin < t.snap.waitFor {
+		if !t.snap.waited {
+			t.snap.waited = true
+			s.log.Info("the table's rows are read once the transactions that were open when it was published have ended", "table", t.cfg.ID(), "oldest", c.sees.xmin)
+		}
 		s.closeWindow(t)
 		t.snap.notUntil = s.cfg.Clock().Add(time.Second)
 		return false
