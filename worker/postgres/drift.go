@@ -9,29 +9,33 @@ import (
 )
 
 // check compares a table with how the stream describes it from here on. It
-// returns a fault when the lake would have to know of the difference.
-func (s *Source) check(ctx context.Context, t *table, r *relation, at catalog.LSN) *pipeline.Fault {
+// returns a fault when the lake would have to know of the difference, and an error
+// when the source could not be asked.
+func (s *Source) check(ctx context.Context, t *table, r *relation, at catalog.LSN) (*pipeline.Fault, error) {
 	if r.name != t.cfg.Name {
-		return &pipeline.Fault{State: catalog.Quarantined, Err: schemaChanged(t.cfg, t.at(at), "it is now called "+r.name.String())}
+		return &pipeline.Fault{State: catalog.Quarantined, Err: schemaChanged(t.cfg, t.at(at), "it is now called "+r.name.String())}, nil
 	}
 	if r.id != t.oid {
 		e := catalog.Errorf(catalog.Conflict, catalog.CodeGap, "let the table be read anew",
 			"table %s was dropped and made again: its rows went without a trace in the log", t.name)
 		e.At = t.at(at)
-		return &pipeline.Fault{State: catalog.Gap, Err: e}
+		return &pipeline.Fault{State: catalog.Gap, Err: e}, nil
 	}
 	if sameWire(r.relationMessage.columns, t.wire) {
-		return nil
+		return nil, nil
 	}
 	schema, err := s.describe(ctx, t, r.relationMessage.columns)
-	if err != nil {
-		return &pipeline.Fault{State: catalog.Quarantined, Err: asError(s.cfg.Source.Name, err)}
+	if err != nil && (ctx.Err() != nil || isConnectionError(err)) {
+		return nil, err
+	}
+	if err != nil { // the key's columns are gone, or the catalog may not be read
+		return &pipeline.Fault{State: catalog.Quarantined, Err: asError(s.cfg.Source.Name, err)}, nil
 	}
 	if difference := shapeDifference(t.schema, schema); difference != "" {
-		return &pipeline.Fault{State: catalog.Quarantined, Err: schemaChanged(t.cfg, t.at(at), difference)}
+		return &pipeline.Fault{State: catalog.Quarantined, Err: schemaChanged(t.cfg, t.at(at), difference)}, nil
 	}
 	t.wire = r.relationMessage.columns // a varchar grew: the lake has text as before
-	return nil
+	return nil, nil
 }
 
 // describe builds a schema from the stream's columns, asking the catalog for
@@ -55,11 +59,11 @@ func (s *Source) describe(ctx context.Context, t *table, columns []wireColumn) (
 func (s *Source) describeOnce(ctx context.Context, t *table, columns []wireColumn) (*catalog.Schema, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Limits.ConnectTimeout)
 	defer cancel()
-	attributes, err := readAttributes(ctx, s.pool, t.oid)
+	attributes, err := readAttributes(ctx, s.lookups, t.oid)
 	if err != nil {
 		return nil, err
 	}
-	types, err := readTypes(ctx, s.pool, columns)
+	types, err := readTypes(ctx, s.lookups, columns)
 	if err != nil {
 		return nil, err
 	}

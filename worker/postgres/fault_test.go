@@ -1,7 +1,9 @@
 package postgres
 
 import (
+	"context"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -161,4 +163,35 @@ insert into gen values (1,254);`)
 	l.exec("update gen set cm = 508 where id = 1;\ninsert into gen values (2,127);")
 	l.drain()
 	require.Equal(t, "r after(1, 254.0)\nu after(1, 508.0)\nc after(2, 127.0)\n", l.store["public.gen"].script())
+}
+
+// TestADescriptionThatCannotBeLookedUpIsTakenAgain ends Next while the columns of
+// a table are looked up: nothing is skipped.
+func TestADescriptionThatCannotBeLookedUpIsTakenAgain(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, "create table x (id int primary key, v varchar(5));")
+	l.table("x", "id")
+	l.begin()
+	l.snapshotted()
+	l.exec("insert into x values (1, 'a');\nalter table x alter v type varchar(9);\ninsert into x values (2, 'b');")
+	nobody, err := openPool(t.Context(), "postgres://postgres@127.0.0.1:1/none?sslmode=disable", "shop", time.Second, 1)
+	require.NoError(t, err)
+	defer nobody.Close()
+	l.source.lookups = nobody
+	for {
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		slice, err := l.source.Next(ctx)
+		cancel()
+		if err != nil {
+			break
+		}
+		for _, b := range slice.Batches {
+			l.store["public.x"].pending = append(l.store["public.x"].pending, b)
+		}
+		require.Empty(t, slice.Faults)
+	}
+	l.source.lookups = l.source.pool
+	l.drain()
+	require.Empty(t, l.faults)
+	l.same("x")
 }

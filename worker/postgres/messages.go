@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 // concerns a table becomes a fault of that table.
 func (s *Source) message(ctx context.Context, at catalog.LSN, data []byte) error {
 	body := data[1:]
+	before := s.tx.next
 	var err error
 	switch data[0] {
 	case 'B':
@@ -28,6 +30,13 @@ func (s *Source) message(ctx context.Context, at catalog.LSN, data []byte) error
 	case 'Y', 'O', 'M': // a type's name, an origin, a logical message: nothing to us
 	default:
 		err = fmt.Errorf("%w: of kind %q", errMalformed, data[0])
+	}
+	if again, ok := errors.AsType[*againError](err); ok {
+		s.tx.next = before
+		if ctx.Err() != nil {
+			return again
+		}
+		return &againError{unreachable(s.cfg.Source.Name, again.err)}
 	}
 	if err != nil {
 		e := catalog.Errorf(catalog.Internal, catalog.CodeDecode, "please report the server's version and this message",
@@ -118,8 +127,11 @@ func (s *Source) rowMessage(ctx context.Context, op byte, at catalog.LSN, body [
 		return fmt.Errorf("%w: a row of a table that was not described", errMalformed)
 	}
 	t := r.table
-	if t == nil || !s.takes(t, p) || !s.bind(ctx, t, r, at) {
+	if t == nil || !s.takes(t, p) {
 		return nil
+	}
+	if bound, err := s.bind(ctx, t, r, at); !bound {
+		return err
 	}
 	m, err := parseRow(op, body)
 	if err != nil {
@@ -179,7 +191,12 @@ func (s *Source) truncate(ctx context.Context, at catalog.LSN, body []byte) erro
 			return fmt.Errorf("%w: a TRUNCATE of a table that was not described", errMalformed)
 		}
 		t := r.table
-		if t == nil || !s.takes(t, p) || !s.bind(ctx, t, r, at) {
+		if t == nil || !s.takes(t, p) {
+			continue
+		}
+		if bound, err := s.bind(ctx, t, r, at); err != nil {
+			return err
+		} else if !bound {
 			continue
 		}
 		if !t.cfg.ApplyTruncates {
@@ -217,20 +234,31 @@ func (s *Source) relation(ctx context.Context, at catalog.LSN, body []byte) erro
 	}
 	r.table = t
 	if s.tx.commit >= t.floor { // else it may be how the table was before its reading began
-		s.bind(ctx, t, r, at)
+		_, err = s.bind(ctx, t, r, at)
 	}
-	return nil
+	return err
 }
 
 // bind compares a table with its description, once; false when that stopped it.
-func (s *Source) bind(ctx context.Context, t *table, r *relation, at catalog.LSN) bool {
+// Its error means that the message has to be taken again.
+func (s *Source) bind(ctx context.Context, t *table, r *relation, at catalog.LSN) (bool, error) {
 	if r.bound {
-		return true
+		return true, nil
 	}
-	if fault := s.check(ctx, t, r, at); fault != nil {
+	fault, err := s.check(ctx, t, r, at)
+	if err != nil {
+		return false, &againError{fmt.Errorf("look up the columns of %s: %w", t.name, err)}
+	}
+	if fault != nil {
 		s.fault(t, fault.State, fault.Err)
-		return false
+		return false, nil
 	}
 	r.bind(t.schema)
-	return true
+	return true, nil
 }
+
+// againError is a message that could not be taken yet.
+type againError struct{ err error }
+
+func (e *againError) Error() string { return e.err.Error() }
+func (e *againError) Unwrap() error { return e.err }

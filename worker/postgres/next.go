@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/lakeweir/lakeweir/catalog"
@@ -142,6 +143,9 @@ func (s *Source) decode(ctx context.Context) error {
 			if !moved {
 				data := s.packet.buf[f.start:f.end]
 				if err := s.message(ctx, f.at, data); err != nil {
+					if _, again := errors.AsType[*againError](err); again {
+						s.at--
+					}
 					return err
 				}
 				moved = data[0] == 'B' || data[0] == 'C'

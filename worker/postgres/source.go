@@ -18,6 +18,8 @@ type Source struct {
 	log   *slog.Logger
 	epoch catalog.Epoch
 	pool  *pgxpool.Pool
+	// lookups is where Next asks for what the stream does not tell: the pool.
+	lookups querier
 
 	life    context.Context // of the goroutines, from Start to Close
 	end     context.CancelFunc

@@ -1,0 +1,204 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"github.com/lakeweir/lakeweir/catalog"
+)
+
+// openWindows starts chunks for tables that have some to read, a few at a time.
+func (s *Source) openWindows() {
+	free := s.cfg.Source.Snapshot.Parallel
+	for _, t := range s.order {
+		if t.window != nil {
+			free--
+		}
+	}
+	for _, t := range s.order {
+		if free <= 0 {
+			return
+		}
+		if t.snap == nil || t.snap.changed || t.window != nil || t.batch != nil || s.cfg.Clock().Before(t.snap.notUntil) {
+			continue
+		}
+		s.openWindow(t)
+		free--
+	}
+}
+
+// openWindow holds the table's changes from here on, and only then lets the
+// chunk's transaction begin.
+func (s *Source) openWindow(t *table) {
+	q := request{bound: t.snap.bound, limit: t.snap.limit, waitFor: t.snap.waitFor, keyless: !t.cfg.HasKey()}
+	w := &window{held: newBuilder(t.schema), results: make(chan *chunk, 1)}
+	if t.snap.read || len(t.snap.keys) >= maxKeys/2 {
+		w.asked = min(len(t.snap.keys), 200)
+		q.keys = t.snap.keys[:w.asked:w.asked]
+	}
+	t.window = w
+	reader := &reader{source: s, table: &table{cfg: t.cfg, name: t.name, schema: t.schema, fields: t.fields}, request: q, results: w.results}
+	var ctx context.Context
+	ctx, w.cancel = context.WithCancel(s.life)
+	s.running.Go(func() { reader.run(ctx) })
+}
+
+// collect takes finished chunks and puts those among the changes whose place the
+// log has reached.
+func (s *Source) collect() {
+	s.waiting = false
+	defer s.count()
+	for _, t := range s.order {
+		w := t.window
+		if w == nil {
+			continue
+		}
+		if w.result == nil {
+			select {
+			case w.result = <-w.results:
+			default:
+				continue
+			}
+			if !s.usable(t, w.result) {
+				continue
+			}
+		}
+		if t.batch != nil {
+			continue
+		}
+		if !s.passed(w.result.at) {
+			s.waiting = true
+			continue
+		}
+		if t.cfg.HasKey() {
+			s.place(t)
+		} else {
+			s.placePiece(t)
+		}
+	}
+}
+
+// usable looks at a chunk as it arrives. A chunk that cannot be used ends its
+// window.
+func (s *Source) usable(t *table, c *chunk) bool {
+	if c.err != nil {
+		s.chunkFailed(t, c.err)
+		return false
+	}
+	if t.window.streaming { // a further piece of the transaction that was found usable
+		return true
+	}
+	if c.sees.xmin < t.snap.waitFor {
+		if !t.snap.waited {
+			t.snap.waited = true
+			s.log.Info("the table's rows are read once the transactions that were open when it was published have ended", "table", t.cfg.ID(), "oldest", c.sees.xmin)
+		}
+		s.closeWindow(t)
+		t.snap.notUntil = s.cfg.Clock().Add(time.Second)
+		return false
+	}
+	if t.snap.seen.hidden(c.sees) { // handed over before the window, but not seen by the chunk: it comes too late
+		s.closeWindow(t)
+		t.snap.notUntil = s.cfg.Clock().Add(100 * time.Millisecond)
+		return false
+	}
+	return true
+}
+
+// place puts a chunk among the held changes and closes its window.
+func (s *Source) place(t *table) {
+	c, w, snap := t.window.result, t.window, t.snap
+	size := c.rows.Len()
+	batch, _ := merge(w.held, c, t.generation, t.firstOrdinal(c))
+	s.finishWindow(t)
+	if len(batch.changes) > 0 {
+		t.batch = batch
+	}
+	t.advance(batch.changes)
+	if w.asked > 0 {
+		snap.keys = snap.keys[min(w.asked, len(snap.keys)):]
+	} else {
+		snap.advance(c, size)
+	}
+	snap.finish()
+}
+
+// placePiece hands over a piece of a table without a key; the changes from its
+// place in the log on stay held until the last one.
+func (s *Source) placePiece(t *table) {
+	w, snap := t.window, t.snap
+	c := w.result
+	w.result = nil
+	size := c.rows.Len()
+	var out *builder
+	if !w.streaming {
+		w.streaming = true
+		out, w.held = mergeKeyless(w.held, c, t.generation, t.firstOrdinal(c))
+	} else {
+		out = &builder{rows: c.rows}
+		appendReads(out, c, t.generation, t.firstOrdinal(c), nil)
+	}
+	t.advance(out.changes)
+	snap.advance(c, size)
+	if c.last {
+		appendRows(out.rows, w.held)
+		out.changes = append(out.changes, w.held.changes...)
+		s.finishWindow(t)
+		t.advance(out.changes)
+	}
+	if len(out.changes) > 0 {
+		t.batch = out
+	}
+	snap.finish()
+}
+
+// closeWindow gives a chunk up: what was held goes on as if there had been none.
+func (s *Source) closeWindow(t *table) {
+	w := t.window
+	s.finishWindow(t)
+	if !t.cfg.HasKey() {
+		// The next reading holds what these changes did, so they are not handed over.
+		if w.streaming {
+			t.restartKeyless()
+		}
+		return
+	}
+	if len(w.held.changes) > 0 {
+		t.batch = w.held // a window opens only when nothing is waiting
+	}
+}
+
+// finishWindow ends a window; what it held comes before the next chunk.
+func (s *Source) finishWindow(t *table) {
+	for i := range t.window.held.changes {
+		t.snap.seen.add(t.window.held.changes[i].TxID)
+	}
+	t.window.cancel()
+	t.window = nil
+}
+
+// chunkFailed decides what a failure means: later, smaller, or the end.
+func (s *Source) chunkFailed(t *table, err error) {
+	s.closeWindow(t)
+	if fault, ok := asFault(t, err); ok {
+		s.fault(t, catalog.Quarantined, fault)
+		return
+	}
+	snap := t.snap
+	switch sqlState(err) {
+	case stateQueryCanceled, stateLockTimeout:
+		snap.limit = max(snap.limit/2, min(100, snap.most))
+	}
+	snap.failures++
+	if snap.failures >= chunkFailures && sqlState(err) != "" {
+		e := catalog.Errorf(catalog.Unavailable, catalog.CodeSnapshot,
+			"see what holds the table at the source (pg_locks, pg_stat_activity), then release the table",
+			"a chunk of table %s could not be read %d times: %s", t.name, snap.failures, serverMessage(err))
+		e.Err = err
+		s.fault(t, catalog.Quarantined, e)
+		return
+	}
+	wait := min(time.Second<<min(snap.failures-1, 5), 30*time.Second)
+	snap.notUntil = s.cfg.Clock().Add(wait)
+	s.log.Warn("chunk not read, trying again", "table", t.cfg.ID(), "failures", snap.failures, "wait", wait, "error", serverMessage(err))
+}
