@@ -5,13 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"strings"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/lakeweir/lakeweir/catalog"
-	"github.com/lakeweir/lakeweir/catalog/typemap"
 	"github.com/lakeweir/lakeweir/orchestrator/demo"
 	"github.com/lakeweir/lakeweir/worker"
 	"github.com/lakeweir/lakeweir/worker/change"
@@ -142,37 +141,43 @@ type historyCheck struct {
 	conn  *pgx.Conn
 	table *catalog.Table
 
-	columns              []string // the source's, as the lake has them
 	lakeRows, oracleRows int
 }
 
 func (h *historyCheck) run(ctx context.Context) ([]demo.Difference, error) {
-	view, err := h.lake.View(ctx, h.source.LakeName(h.table.Name, catalog.History), 0)
-	if err != nil {
-		return nil, err
-	}
-	bronze, err := h.lake.View(ctx, h.source.LakeName(h.table.Name, catalog.Bronze), 0)
+	history, err := worker.OpenHistory(ctx, h.lake, h.source, h.table)
 	if err != nil {
 		return nil, err
 	}
 	var tracked []string
-	for _, c := range bronze.Columns() {
-		name, ok := strings.CutPrefix(c.Name, "after.")
-		if !ok {
-			continue // Lakeweir's own
-		}
-		h.columns = append(h.columns, name)
+	for _, name := range history.Columns {
 		if h.table.Tracks(name) {
 			tracked = append(tracked, name)
 		}
 	}
+	mask, err := h.mask()
+	if err != nil {
+		return nil, err
+	}
+	c := demo.Comparison{
+		Columns: history.Columns, Mask: mask,
+		MaskKey: func(i int, text string) string { return mask(h.table.PrimaryKey[i], text) },
+		Began:   history.FirstRead, SnapshotEnded: history.LastRead,
+	}
+	oracle := demo.History(ctx, h.conn, h.table.Name.Name, h.table.PrimaryKey, tracked, history.Columns)
+	return c.Compare(h.versions(ctx, history), counted(oracle, &h.oracleRows))
+}
+
+// mask returns what the lake shows instead of a column's text.
+func (h *historyCheck) mask() (func(column, text string) string, error) {
 	var masking *privacy.Text
 	if len(h.table.PII) > 0 {
+		var err error
 		if masking, err = privacy.NewText([]byte(h.tokenKey.Reveal())); err != nil {
 			return nil, err
 		}
 	}
-	mask := func(column, text string) string {
+	return func(column, text string) string {
 		protection, ok := h.table.PII[column]
 		if !ok {
 			return text
@@ -182,18 +187,7 @@ func (h *historyCheck) run(ctx context.Context) ([]demo.Difference, error) {
 			return "unmaskable"
 		}
 		return string(out)
-	}
-	began, ended, err := h.snapshotTimes(ctx, bronze)
-	if err != nil {
-		return nil, err
-	}
-	c := demo.Comparison{
-		Columns: h.columns, Mask: mask,
-		MaskKey: func(i int, text string) string { return mask(h.table.PrimaryKey[i], text) },
-		Began:   began, SnapshotEnded: ended,
-	}
-	oracle := demo.History(ctx, h.conn, h.table.Name.Name, h.table.PrimaryKey, tracked, h.columns)
-	return c.Compare(h.lakeHistory(ctx, view), counted(oracle, &h.oracleRows))
+	}, nil
 }
 
 func counted(seq iter.Seq2[demo.Interval, error], n *int) iter.Seq2[demo.Interval, error] {
@@ -207,77 +201,27 @@ func counted(seq iter.Seq2[demo.Interval, error], n *int) iter.Seq2[demo.Interva
 	}
 }
 
-// snapshotTimes returns between when and when the table's rows were read, from
-// the times that bronze's reads carry; capture began before the first.
-func (h *historyCheck) snapshotTimes(ctx context.Context, bronze *lake.View) (began, ended int64, err error) {
-	_, parts, err := bronze.Scan(ctx, lake.ScanOptions{Columns: []string{"op", "_source_ts"}})
-	if err != nil {
-		return 0, 0, err
-	}
-	for rows, err := range parts {
-		if err != nil {
-			return 0, 0, err
-		}
-		for row := range rows.Len() {
-			if string(rows.Bytes(row, 0)) != "r" {
-				continue
-			}
-			at := rows.Fixed(row, 1)
-			if began == 0 {
-				began = at
-			}
-			began, ended = min(began, at), max(ended, at)
-		}
-	}
-	return began, ended, nil
-}
-
-// lakeHistory yields the lake's versions as text.
-func (h *historyCheck) lakeHistory(ctx context.Context, view *lake.View) iter.Seq2[demo.Interval, error] {
+// versions yields the lake's versions as the audit's are.
+func (h *historyCheck) versions(ctx context.Context, history *worker.History) iter.Seq2[demo.Interval, error] {
 	return func(yield func(demo.Interval, error) bool) {
-		columns := append(append([]string{}, h.columns...), "valid_from", "valid_to", "is_current", "_op")
-		schema, parts, err := view.Scan(ctx, lake.ScanOptions{Columns: columns})
-		if err != nil {
-			yield(demo.Interval{}, err)
-			return
-		}
-		n := len(h.columns)
-		key := make([]int, len(h.table.PrimaryKey))
-		for i, name := range h.table.PrimaryKey {
-			key[i] = schema.Index(name)
-		}
-		for rows, err := range parts {
-			if err != nil {
-				yield(demo.Interval{}, err)
+		for v, err := range history.Versions(ctx) {
+			h.lakeRows++
+			out := demo.Interval{From: v.From, To: v.To, Current: v.Current, FromSnapshot: v.Op == change.Read}
+			for _, text := range v.Values {
+				if text == nil {
+					out.Values = append(out.Values, demo.Value{Null: true})
+				} else {
+					out.Values = append(out.Values, demo.Value{Text: *text})
+				}
+			}
+			if err == nil {
+				for _, name := range h.table.PrimaryKey {
+					out.Key = append(out.Key, out.Values[slices.Index(history.Columns, name)])
+				}
+			}
+			if !yield(out, err) {
 				return
 			}
-			for row := range rows.Len() {
-				h.lakeRows++
-				v := demo.Interval{
-					From: rows.Fixed(row, n), To: rows.Fixed(row, n+1), Current: rows.Fixed(row, n+2) == 1,
-					FromSnapshot: string(rows.Bytes(row, n+3)) == "r",
-					Values:       make([]demo.Value, n), Key: make([]demo.Value, len(key)),
-				}
-				for col := range n {
-					v.Values[col] = cellValue(rows, row, col, schema.Columns[col].Type)
-				}
-				for i, col := range key {
-					v.Key[i] = v.Values[col]
-				}
-				if !yield(v, nil) {
-					return
-				}
-			}
 		}
 	}
-}
-
-func cellValue(rows *change.Rows, row, col int, t catalog.Type) demo.Value {
-	if !rows.HasValue(row, col) {
-		return demo.Value{Null: true}
-	}
-	if t.Fixed() {
-		return demo.Value{Text: string(typemap.AppendText(nil, t, rows.Fixed(row, col), nil))}
-	}
-	return demo.Value{Text: string(typemap.AppendText(nil, t, 0, rows.Bytes(row, col)))}
 }
