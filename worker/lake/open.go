@@ -139,7 +139,7 @@ func (l *Lake) connectSQL(ctx context.Context, name, driver, dsn string, dialect
 	if err != nil {
 		return err
 	}
-	l.cat = c
+	l.cat = newRemembering(c, db, dialect == sqlcat.Postgres, name, props)
 	l.close = func() error { return errors.Join(c.Close(), db.Close()) }
 	return nil
 }
