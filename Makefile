@@ -6,6 +6,7 @@ TEMPL         ?= v0.3.1118
 VERSION       ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS       := -s -w -X main.version=$(VERSION)
 TEST_TIMEOUT  ?= 25m
+LINTER        := .cache/bin/golangci-lint-$(GOLANGCI_LINT)
 
 export CGO_ENABLED ?= 0
 
@@ -42,8 +43,12 @@ generate: ## Regenerate the pages' Go code
 verify: generate ## Check that generated code is committed
 	git diff --exit-code -- '*_templ.go'
 
-lint: ## Run the linters
-	$(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT) run ./...
+lint: $(LINTER) ## Run the linters; the first time builds them
+	$(LINTER) run ./...
+
+$(LINTER):
+	GOBIN=$(CURDIR)/$(@D) $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT)
+	mv $(@D)/golangci-lint $@
 
 check: ## What CI runs
 	.ci/run
