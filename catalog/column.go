@@ -5,10 +5,11 @@ import (
 	"strconv"
 )
 
-// Kind of value a column holds in the lake and in memory. Each has one physical
+// ValueKind is the kind of value a column holds in the lake and in memory. Each has one physical
 // form in change.Rows, given in parentheses.
 type ValueKind uint8
 
+// The kinds.
 const (
 	Text        ValueKind = iota + 1 // UTF-8, or the text the database prints for types without a kind of their own (var)
 	Bool                             // (fixed: 0 or 1)

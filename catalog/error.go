@@ -9,6 +9,7 @@ import (
 // status and whether a thing is tried again: no caller reads messages.
 type Kind int
 
+// The kinds.
 const (
 	Internal    Kind = iota // a bug: nobody outside can fix it
 	Invalid                 // the request, file or data is wrong: its author can fix it

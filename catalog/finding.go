@@ -3,6 +3,7 @@ package catalog
 // Severity says what a finding prevents.
 type Severity string
 
+// The severities, the gravest first.
 const (
 	Blocks Severity = "error"   // the source or table does not start
 	Limits Severity = "warning" // it starts, with less than was asked for

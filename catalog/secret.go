@@ -11,8 +11,12 @@ import (
 // Secret is a value that must never be shown: it prints as *** everywhere.
 type Secret string
 
-func (Secret) String() string               { return "***" }
-func (Secret) GoString() string             { return "***" }
+func (Secret) String() string { return "***" }
+
+// GoString hides the secret from %#v.
+func (Secret) GoString() string { return "***" }
+
+// MarshalText hides the secret from JSON and YAML.
 func (Secret) MarshalText() ([]byte, error) { return []byte("***"), nil }
 
 // Reveal returns the secret itself, for the one call that needs it.

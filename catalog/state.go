@@ -4,6 +4,7 @@ package catalog
 // metrics and pages.
 type State string
 
+// The states, in the order of a table's life.
 const (
 	Pending      State = "pending"      // configured; nothing read yet
 	Snapshotting State = "snapshotting" // existing rows are being read, changes are captured meanwhile
@@ -29,6 +30,7 @@ func (s State) Stopped() bool {
 // Layer is one of the three lake tables that a source table becomes.
 type Layer string
 
+// The layers.
 const (
 	Bronze  Layer = "bronze"  // every change, append only
 	Current Layer = "current" // SCD1: what is true now

@@ -29,6 +29,7 @@ func ParseTableName(s string) TableName {
 // Tier is how fresh a table is promised to be; it is measured.
 type Tier string
 
+// The tiers; Bound is what each promises.
 const (
 	Realtime Tier = "realtime"
 	Tier1m   Tier = "1min"
@@ -64,6 +65,7 @@ func (t Tier) Bound() time.Duration {
 // Protection is what happens to a PII column before anything is stored.
 type Protection string
 
+// The protections.
 const (
 	Tokenize Protection = "tokenize" // keyed HMAC-SHA-256: deterministic, joinable, allowed in keys
 	Redact   Protection = "redact"   // replaced by a fixed mark; refused for keys and tracked columns
@@ -111,16 +113,14 @@ func (t *Table) Tracks(column string) bool {
 // SourceKind is the kind of database a source is.
 type SourceKind string
 
-const (
-	Postgres SourceKind = "postgres"
-)
+// Postgres is the only kind yet.
+const Postgres SourceKind = "postgres"
 
 // Capture is how a source's changes are read.
 type Capture string
 
-const (
-	Direct Capture = "direct" // logical replication, read by the worker itself
-)
+// Direct is logical replication, read by the worker itself; the only way yet.
+const Direct Capture = "direct"
 
 // Source is one configured database: what source.yaml says, with every default
 // filled in. Secrets are references until Resolve is called.
