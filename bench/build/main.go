@@ -4,6 +4,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -29,24 +30,24 @@ func main() {
 	limit := flag.Float64("limit", 360, "most CPU-seconds that a cold build may take")
 	out := flag.String("out", "bench/out/build.json", "where the figures go")
 	flag.Parse()
-	if err := measure(*limit, *out); err != nil {
+	if err := measure(context.Background(), *limit, *out); err != nil {
 		fmt.Fprintln(os.Stderr, "bench/build:", err)
 		os.Exit(1)
 	}
 }
 
-func measure(limit float64, out string) error {
+func measure(ctx context.Context, limit float64, out string) error {
 	dir, err := os.MkdirTemp("", "lakeweir-build-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	if err := execute(nil, "go", "mod", "download"); err != nil {
+	if err := execute(ctx, nil, "go", "mod", "download"); err != nil {
 		return err
 	}
 	before, start := childCPU(), time.Now()
 	binary := filepath.Join(dir, "lakeweir")
-	if err := execute([]string{"GOCACHE=" + filepath.Join(dir, "cache")}, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", binary, "./cmd/lakeweir"); err != nil {
+	if err := execute(ctx, []string{"GOCACHE=" + filepath.Join(dir, "cache")}, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", binary, "./cmd/lakeweir"); err != nil {
 		return err
 	}
 	r := report{CPUSeconds: (childCPU() - before).Seconds(), WallSeconds: time.Since(start).Seconds(), Limit: limit, Go: runtime.Version(), CPUs: runtime.NumCPU()}
@@ -58,7 +59,7 @@ func measure(limit float64, out string) error {
 		return err
 	}
 	fmt.Println(string(b))
-	if err := errors.Join(os.MkdirAll(filepath.Dir(out), 0o755), os.WriteFile(out, append(b, '\n'), 0o644)); err != nil {
+	if err := errors.Join(os.MkdirAll(filepath.Dir(out), 0o750), os.WriteFile(out, append(b, '\n'), 0o600)); err != nil {
 		return err
 	}
 	if r.CPUSeconds > limit {
@@ -67,8 +68,8 @@ func measure(limit float64, out string) error {
 	return nil
 }
 
-func execute(env []string, name string, args ...string) error {
-	cmd := exec.Command(name, args...)
+func execute(ctx context.Context, env []string, name string, args ...string) error {
+	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Env = append(os.Environ(), env...)
 	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
 	return cmd.Run()
