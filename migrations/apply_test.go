@@ -59,7 +59,7 @@ func TestConcurrentStartersMigrateOnce(t *testing.T) {
 	require.NoError(t, g.Wait())
 	var applied int
 	require.NoError(t, conn.QueryRow(t.Context(), `select count(*) from lakeweir.goose_db_version where version_id > 0`).Scan(&applied))
-	require.EqualValues(t, len(numbers(t, files)), applied)
+	require.Equal(t, len(numbers(t, files)), applied)
 }
 
 func TestADeadMigratorLeavesNoLock(t *testing.T) {
