@@ -2,6 +2,7 @@ package registry_test
 
 import (
 	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -51,7 +52,7 @@ func BenchmarkFleetOf400Tables(b *testing.B) {
 	b.Run("batches", func(b *testing.B) {
 		for n := 0; b.Loop(); n++ {
 			for i := range batches {
-				batches[i].ID, batches[i].At = fmt.Sprint(n), time.Now()
+				batches[i].ID, batches[i].At = strconv.Itoa(n), time.Now()
 			}
 			require.NoError(b, r.RecordBatches(b.Context(), "shop", batches))
 		}

@@ -12,6 +12,7 @@ import (
 // EventKind is what happened in a table's life.
 type EventKind string
 
+// The kinds, each with what its detail holds.
 const (
 	StateChanged  EventKind = "state_changed"  // detail: from, to; code, message and hint when it stopped
 	SchemaVersion EventKind = "schema_version" // detail: version, and columns added, dropped, changed

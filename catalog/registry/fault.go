@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strconv"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -32,8 +33,10 @@ func (r *Registry) fault(ctx context.Context, err error) error {
 		return ctx.Err()
 	}
 	down := func(kind catalog.Kind, hint, why string) error {
-		return &catalog.Error{Kind: kind, Code: catalog.CodeRegistryUnavailable, Hint: hint, Err: err,
-			Message: fmt.Sprintf("the registry at %s %s", r.where, why)}
+		return &catalog.Error{
+			Kind: kind, Code: catalog.CodeRegistryUnavailable, Hint: hint, Err: err,
+			Message: fmt.Sprintf("the registry at %s %s", r.where, why),
+		}
 	}
 	const check = "check that this Postgres runs and that --registry or LAKEWEIR_REGISTRY names it"
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
@@ -74,5 +77,5 @@ func whereIs(cfg *pgx.ConnConfig) string {
 	if strings.HasPrefix(cfg.Host, "/") {
 		return cfg.Host + "/" + cfg.Database
 	}
-	return net.JoinHostPort(cfg.Host, fmt.Sprint(cfg.Port)) + "/" + cfg.Database
+	return net.JoinHostPort(cfg.Host, strconv.FormatUint(uint64(cfg.Port), 10)) + "/" + cfg.Database
 }

@@ -1,7 +1,7 @@
 package registry
 
 import (
-	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -24,7 +24,7 @@ func TestPruneKeepsTheNewestOfEachTable(t *testing.T) {
 	now := time.Now()
 	var batches []BatchRecord
 	for i := range 20 {
-		batches = append(batches, BatchRecord{Table: "public.busy", ID: fmt.Sprint(i), At: now.Add(-time.Duration(i) * time.Minute), Creates: 1})
+		batches = append(batches, BatchRecord{Table: "public.busy", ID: strconv.Itoa(i), At: now.Add(-time.Duration(i) * time.Minute), Creates: 1})
 	}
 	batches = append(batches,
 		BatchRecord{Table: "public.quiet", ID: "recent", At: now.Add(-6 * 24 * time.Hour), Creates: 1},

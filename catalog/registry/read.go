@@ -127,13 +127,13 @@ func scanSource(row pgx.CollectableRow) (v SourceView, err error) {
 	}
 	if updated != nil {
 		v.Log = &SourceLog{UpdatedAt: *updated, SourceStatus: SourceStatus{Retained: *retained, SlotState: *state, Active: *active}}
-		if err := parseLSNs(end, &v.Log.End, confirmed, &v.Log.Confirmed, flushed, &v.Log.Flushed); err != nil {
+		if err := parseLSNs(lsnInto{end, &v.Log.End}, lsnInto{confirmed, &v.Log.Confirmed}, lsnInto{flushed, &v.Log.Flushed}); err != nil {
 			return v, err
 		}
 	}
 	if slot != nil {
 		v.Slot = &Slot{Source: v.Name, Name: *slot, Epoch: catalog.Epoch{System: *system, Timeline: uint32(*timeline)}, CreatedAt: *created}
-		if err := parseLSNs(consistent, &v.Slot.ConsistentLSN, noted, &v.Slot.FlushedLSN); err != nil {
+		if err := parseLSNs(lsnInto{consistent, &v.Slot.ConsistentLSN}, lsnInto{noted, &v.Slot.FlushedLSN}); err != nil {
 			return v, err
 		}
 	}
@@ -184,7 +184,7 @@ func scanTable(row pgx.CollectableRow) (v TableView, err error) {
 	}
 	v.Since, v.FreshAt, v.HeardAt, v.VerifiedThrough = at(since), at(freshAt), at(heardAt), at(verified)
 	v.Totals.LastBatchAt, v.Totals.Newest = at(lastBatch), at(newest)
-	if err := parseLSNs(bronze, &v.BronzeThrough, current, &v.CurrentThrough, history, &v.HistoryThrough); err != nil {
+	if err := parseLSNs(lsnInto{bronze, &v.BronzeThrough}, lsnInto{current, &v.CurrentThrough}, lsnInto{history, &v.HistoryThrough}); err != nil {
 		return v, err
 	}
 	if code != nil && *code != "" {
@@ -241,19 +241,23 @@ func at(t *time.Time) time.Time {
 	return *t
 }
 
-// parseLSNs reads pairs of a *string, which may be nil, and a *catalog.LSN.
-func parseLSNs(pairs ...any) error {
-	for i := 0; i < len(pairs); i += 2 {
-		s, _ := pairs[i].(*string)
-		into, _ := pairs[i+1].(*catalog.LSN)
-		if s == nil || into == nil {
+// lsnInto is a column that may be NULL, and where it goes.
+type lsnInto struct {
+	text *string
+	into *catalog.LSN
+}
+
+// parseLSNs leaves the place of a NULL as it is.
+func parseLSNs(pairs ...lsnInto) error {
+	for _, p := range pairs {
+		if p.text == nil {
 			continue
 		}
-		l, err := catalog.ParseLSN(*s)
+		l, err := catalog.ParseLSN(*p.text)
 		if err != nil {
 			return err
 		}
-		*into = l
+		*p.into = l
 	}
 	return nil
 }

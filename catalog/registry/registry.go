@@ -2,7 +2,7 @@ package registry
 
 import (
 	"context"
-	"fmt"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -55,7 +55,7 @@ func Open(ctx context.Context, dsn catalog.Secret) (*Registry, error) {
 	}
 	cfg.MaxConns = maxConns
 	cfg.ConnConfig.RuntimeParams["timezone"] = "UTC"
-	cfg.ConnConfig.RuntimeParams["statement_timeout"] = fmt.Sprint(callTimeout.Milliseconds())
+	cfg.ConnConfig.RuntimeParams["statement_timeout"] = strconv.FormatInt(callTimeout.Milliseconds(), 10)
 	if r.pool, err = pgxpool.NewWithConfig(ctx, cfg); err != nil {
 		return nil, r.fault(ctx, err)
 	}
