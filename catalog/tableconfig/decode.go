@@ -124,7 +124,7 @@ func (d *decoder) missing(s *spec, path string) {
 
 // unknown reports a key that the mapping does not have.
 func (d *decoder) unknown(e entry, path string, s *spec) {
-	hint := ""
+	var hint string
 	near := nearest(e.name, s.allKeys())
 	switch {
 	case near != "":

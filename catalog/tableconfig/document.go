@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -196,11 +197,8 @@ func (d *document) placeOf(line, column int, value string) place {
 			}
 		}
 	}
-	length := utf8.RuneCountInString(value)
-	if i := strings.IndexByte(value, '\n'); i >= 0 {
-		length = utf8.RuneCountInString(value[:i])
-	}
-	p.length = max(1, min(length, len(rest)))
+	first, _, _ := strings.Cut(value, "\n")
+	p.length = max(1, min(utf8.RuneCountInString(first), len(rest)))
 	return p
 }
 
@@ -226,7 +224,7 @@ func (d *document) excerpt(at place) string {
 		return ""
 	}
 	const width = 100
-	number := len(fmt.Sprint(at.line))
+	number := len(strconv.Itoa(at.line))
 	var b strings.Builder
 	if at.line > 1 {
 		if before := printable(d.shown[at.line-2]); strings.TrimSpace(before) != "" {

@@ -1,6 +1,7 @@
 package tableconfig
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -46,14 +47,7 @@ func TestWhatIsWrittenQuotedIsReadBack(t *testing.T) {
 }
 
 func quoted(s string) string {
-	out := `"`
-	for _, r := range s {
-		if r == '"' {
-			out += `"`
-		}
-		out += string(r)
-	}
-	return out + `"`
+	return `"` + strings.ReplaceAll(s, `"`, `""`) + `"`
 }
 
 func TestSizesAreBinary(t *testing.T) {
@@ -73,7 +67,7 @@ func TestSizesAreBinary(t *testing.T) {
 
 func TestPasswordsInConnectionsAreFound(t *testing.T) {
 	t.Parallel()
-	for _, clear := range []string{
+	for _, shown := range []string{
 		"postgres://app:secret@db/shop",
 		"postgresql://app:s@db",
 		"postgres://app:p@ss:w/rd?x@db/shop",
@@ -85,7 +79,7 @@ func TestPasswordsInConnectionsAreFound(t *testing.T) {
 		"host=db password = 'se cret'",
 		"PASSWORD=secret",
 	} {
-		require.True(t, hasPassword(clear), clear)
+		require.True(t, hasPassword(shown), shown)
 	}
 	for _, fine := range []string{
 		"${env:DSN}",
@@ -144,9 +138,19 @@ func replaceOne(pattern, with string) string {
 func TestTheNearestWordIsTheOneMeant(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ word, want string }{
-		{"primary_keys", "primary_key"}, {"primarykey", "primary_key"}, {"PRIMARY_KEY", "primary_key"}, {"pk", "primary_key"},
-		{"ownre", "owner"}, {"tier", "freshness_tier"}, {"soft-delete", "soft_delete"}, {"scdd", "scd"},
-		{"wrokers", ""}, {"x", ""}, {"", ""}, {"track", ""}, {"columns", ""},
+		{"primary_keys", "primary_key"},
+		{"primarykey", "primary_key"},
+		{"PRIMARY_KEY", "primary_key"},
+		{"pk", "primary_key"},
+		{"ownre", "owner"},
+		{"tier", "freshness_tier"},
+		{"soft-delete", "soft_delete"},
+		{"scdd", "scd"},
+		{"wrokers", ""},
+		{"x", ""},
+		{"", ""},
+		{"track", ""},
+		{"columns", ""},
 	} {
 		require.Equal(t, c.want, nearest(c.word, tableSpec.allKeys()), c.word)
 	}

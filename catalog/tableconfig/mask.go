@@ -10,17 +10,17 @@ import (
 const secretWords = `(?:pass|pwd|secret|token|credential|private|api[-_]?key|access[-_]?key)`
 
 var (
-	// the password of a URL: scheme://user:password@host
+	// the password of a URL: scheme://user:password@host.
 	urlPassword = regexp.MustCompile(`([A-Za-z][A-Za-z0-9+.-]*://[^\s:/?#"']*:)([^\s"']*)(@)`)
-	// password=…, wherever it stands
+	// password=…, wherever it stands.
 	assignedSecret = regexp.MustCompile(`(?i)([\w-]*` + secretWords + `[\w-]*\s*=\s*)('(?:[^'\\]|\\.|'')*'?|"(?:[^"\\]|\\.)*"?|\S+)`)
-	// token_key: …, on a line of its own, where it takes the rest of the line
+	// token_key: …, on a line of its own, where it takes the rest of the line.
 	lineSecret = regexp.MustCompile(`(?i)^(\s*(?:- +)?["']?[\w-]*` + secretWords + `[\w-]*["']?\s*:\s+)(\S.*?)(\s+#.*)?$`)
-	// token_key: … within braces, where a comma ends it
+	// token_key: … within braces, where a comma ends it.
 	flowSecret = regexp.MustCompile(`(?i)([\w-]*` + secretWords + `[\w-]*["']?\s*:\s*)('(?:[^']|'')*'?|"(?:[^"\\]|\\.)*"?|(?:\$\{[^}]*\}|[^\s,}])+)`)
-	// a key whose value is a secret and may go on in the next lines
+	// a key whose value is a secret and may go on in the next lines.
 	secretKey = regexp.MustCompile(`(?i)[\w-]*` + secretWords + `[\w-]*["']?\s*:`)
-	// a reference names a secret without being one
+	// a reference names a secret without being one.
 	secretReference = regexp.MustCompile(`^["']?(\$\{(env|file):[^}]*\})["']?$`)
 )
 

@@ -8,7 +8,7 @@ import (
 )
 
 // Problem is one thing that is wrong in one file. It holds no secret.
-type Problem struct {
+type Problem struct { //nolint:errname // first of all it is a problem of a file {
 	Code    catalog.Code
 	File    string // as the caller named it: "tableconfigs/shop/public.orders.yaml"
 	Line    int    // from 1; 0 when the problem is the file itself
@@ -72,7 +72,7 @@ var (
 )
 
 // Problems are all problems of a configuration, in file order.
-type Problems []*Problem
+type Problems []*Problem //nolint:errname // as Problem
 
 // Err returns the problems as one error, nil when there are none. Use it instead
 // of converting, since empty Problems in an error is not nil.

@@ -18,6 +18,7 @@ var schemaFiles embed.FS
 // Format names one of the two kinds of file.
 type Format string
 
+// The formats, each with the file that has it.
 const (
 	TableFormat  Format = "table"  // <schema>.<table>.yaml
 	SourceFormat Format = "source" // source.yaml

@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"flag"
-	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -90,7 +90,7 @@ func complete(t *testing.T, comments map[string]string, schema *jsonschema.Schem
 		case textField, numberField:
 			p.Enum, p.Pattern = values.Enum, values.Pattern
 			if f.min != f.max {
-				p.Minimum, p.Maximum = json.Number(fmt.Sprint(f.min)), json.Number(fmt.Sprint(f.max))
+				p.Minimum, p.Maximum = json.Number(strconv.Itoa(f.min)), json.Number(strconv.Itoa(f.max))
 			}
 		case textListField, numberListField:
 			p.Items, p.UniqueItems = values, true

@@ -94,7 +94,7 @@ func buildSource(name string, f *SourceFile, d *document) *catalog.Source {
 	if f.Heartbeat.Interval != "" {
 		interval, err := parseDuration(f.Heartbeat.Interval)
 		if err != nil || (interval != 0 && (interval < time.Second || interval > time.Hour)) {
-			d.report(catalog.CodeConfigValue, d.value("heartbeat.interval"), fmt.Sprintf("\"heartbeat.interval\" is %s", f.Heartbeat.Interval), "use a time from 1s to 1h, or 0s to switch heartbeats off")
+			d.report(catalog.CodeConfigValue, d.value("heartbeat.interval"), "\"heartbeat.interval\" is "+f.Heartbeat.Interval, "use a time from 1s to 1h, or 0s to switch heartbeats off")
 		}
 		s.Heartbeat.Interval = interval
 	}
@@ -108,7 +108,7 @@ func buildSource(name string, f *SourceFile, d *document) *catalog.Source {
 	if f.WALBudget != "" {
 		budget, err := parseSize(f.WALBudget)
 		if err != nil || budget < 1<<20 {
-			d.report(catalog.CodeConfigValue, d.value("wal_budget"), fmt.Sprintf("\"wal_budget\" is %s", f.WALBudget), "use 1MiB at least, below 8EiB")
+			d.report(catalog.CodeConfigValue, d.value("wal_budget"), "\"wal_budget\" is "+f.WALBudget, "use 1MiB at least, below 8EiB")
 		}
 		s.WALBudget = budget
 	}

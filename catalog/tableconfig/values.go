@@ -143,12 +143,12 @@ func (d *decoder) list(n ast.Node, path string, f *field, into reflect.Value) {
 		if !good {
 			continue
 		}
-		if text := fmt.Sprint(value); seen[text] {
+		text := fmt.Sprint(value)
+		if seen[text] {
 			d.report(catalog.CodeConfigValue, d.nodePlace(item), fmt.Sprintf("%q names %s twice", path, text), "keep one of the two")
 			continue
-		} else {
-			seen[text] = true
 		}
+		seen[text] = true
 		list = reflect.Append(list, reflect.ValueOf(value))
 	}
 	into.Set(list)
