@@ -3,6 +3,7 @@ package typemap_test
 import (
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"strconv"
@@ -152,9 +153,7 @@ func TestDecodeAgreesWithWhatPostgresPrints(t *testing.T) {
 	ctx := t.Context()
 	config, err := pgconn.ParseConfig(localpgtest.Database(t))
 	require.NoError(t, err)
-	for k, v := range typemap.SessionSettings() {
-		config.RuntimeParams[k] = v
-	}
+	maps.Copy(config.RuntimeParams, typemap.SessionSettings())
 	conn, err := pgconn.ConnectConfig(ctx, config)
 	require.NoError(t, err)
 	defer conn.Close(ctx)

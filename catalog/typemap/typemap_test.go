@@ -266,9 +266,14 @@ func BenchmarkDecode(b *testing.B) {
 		typ  catalog.Type
 		text []byte
 	}{
-		{long, []byte("123456789")}, {money, []byte("1234.50")}, {stampTZ, []byte("2026-01-01 12:34:56.789012+00")},
-		{text, []byte("somebody@example.com")}, {integer, []byte("17")}, {boolean, []byte("t")},
-		{uuid, []byte("a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11")}, {date, []byte("2026-01-01")},
+		{long, []byte("123456789")},
+		{money, []byte("1234.50")},
+		{stampTZ, []byte("2026-01-01 12:34:56.789012+00")},
+		{text, []byte("somebody@example.com")},
+		{integer, []byte("17")},
+		{boolean, []byte("t")},
+		{uuid, []byte("a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11")},
+		{date, []byte("2026-01-01")},
 	}
 	var buf []byte
 	for b.Loop() {
