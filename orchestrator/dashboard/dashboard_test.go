@@ -48,13 +48,21 @@ func (v views) Table(_ context.Context, source, table string) (*monitor.Detail, 
 	return monitor.JudgeTable(v.detail), nil
 }
 
-func get(t *testing.T, v dashboard.Views, path string) (*http.Response, string) {
+// answer is a response without its body.
+type answer struct {
+	StatusCode int
+	Header     http.Header
+}
+
+func get(t *testing.T, v dashboard.Views, path string) (answer, string) {
 	t.Helper()
 	w := httptest.NewRecorder()
 	dashboard.New(v).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))
-	body, err := io.ReadAll(w.Result().Body)
+	r := w.Result()
+	defer r.Body.Close()
+	body, err := io.ReadAll(r.Body)
 	require.NoError(t, err)
-	return w.Result(), string(body)
+	return answer{r.StatusCode, r.Header}, string(body)
 }
 
 var assetHash = regexp.MustCompile(`\?v=[0-9a-f]{12}`)

@@ -166,7 +166,7 @@ func sparkline(samples []registry.Sample, bound time.Duration, now time.Time, wi
 	end := now.Truncate(step).Add(step) // the step that runs is the last
 	worst := -1.0
 	for _, s := range samples {
-		i := len(points) - 1 - int((end.Add(-step).Sub(s.At.Truncate(step)))/step)
+		i := len(points) - 1 - int(end.Add(-step).Sub(s.At.Truncate(step))/step)
 		if i < 0 || i >= len(points) || s.Age < 0 {
 			continue
 		}

@@ -166,16 +166,16 @@ func eventText(e registry.Event) string {
 		}
 		return s
 	case registry.SchemaVersion:
-		s := fmt.Sprint("version ", d.Version)
+		parts := []string{fmt.Sprint("version ", d.Version)}
 		for _, p := range []struct {
 			word  string
 			names []string
 		}{{"added", d.Added}, {"dropped", d.Dropped}, {"changed", d.Changed}} {
 			if len(p.names) > 0 {
-				s += ", " + p.word + " " + strings.Join(p.names, ", ")
+				parts = append(parts, p.word+" "+strings.Join(p.names, ", "))
 			}
 		}
-		return s
+		return strings.Join(parts, ", ")
 	case registry.ConfigChanged:
 		return fmt.Sprint("version ", d.Version)
 	case registry.LeftFiles, registry.CameBack:
