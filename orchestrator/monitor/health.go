@@ -12,6 +12,7 @@ import (
 // whether anybody still answers for it.
 type Health string
 
+// The healths: those of following the source, then the states that are their own.
 const (
 	Fresh        Health = "fresh"        // follows the source within its tier
 	Late         Health = "late"         // follows the source, older than its tier promises

@@ -10,9 +10,8 @@ import (
 // rate is changes a second over about the last minute. Samples are whole stretches, so
 // the minute is the last six that are over, and the one that runs.
 func rate(samples []registry.Sample, now time.Time) float64 {
-	const over = time.Minute / registry.SampleEvery
 	running := now.Truncate(registry.SampleEvery)
-	from := running.Add(-over * registry.SampleEvery)
+	from := running.Add(-time.Minute.Truncate(registry.SampleEvery))
 	var changes int64
 	for _, s := range samples {
 		if !s.At.Before(from) {
@@ -53,6 +52,7 @@ func progress(p *catalog.SnapshotProgress, now time.Time) Progress {
 // Level is how near a slot's retained log is to its budget.
 type Level string
 
+// The levels.
 const (
 	WithinBudget Level = "ok"
 	NearBudget   Level = "near" // at least 70 % of it
