@@ -34,8 +34,10 @@ func (s *shopper) place(id int64) plan {
 		table: "orders", op: insert,
 		sql: `insert into orders (order_id, customer_id, amount, currency, shipping_address, note, tags, attributes)
 			values ($1, $2, $3::int / 100.0, $4, $5, $6, $7, $8)`,
-		args: []any{id, customer, cents, s.texts.one("EUR", "EUR", "USD", "GBP"), fmt.Sprintf("%d Harbour Road", 1+s.rng.IntN(300)), note, tags,
-			fmt.Sprintf(`{"channel": %q, "visits": %d, "price": %d.50}`, s.texts.one("web", "app"), s.rng.IntN(30), s.rng.IntN(90))},
+		args: []any{
+			id, customer, cents, s.texts.one("EUR", "EUR", "USD", "GBP"), fmt.Sprintf("%d Harbour Road", 1+s.rng.IntN(300)), note, tags,
+			fmt.Sprintf(`{"channel": %q, "visits": %d, "price": %d.50}`, s.texts.one("web", "app"), s.rng.IntN(30), s.rng.IntN(90)),
+		},
 	})
 	for l := range int32(1 + s.rng.IntN(4)) {
 		o.lines = append(o.lines, l+1)

@@ -3,6 +3,7 @@ package demo
 import (
 	"context"
 	_ "embed"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -81,7 +82,7 @@ func history(ctx context.Context, conn *pgx.Conn, table string, key, tracked, al
 			return err
 		}
 		if from == nil {
-			return fmt.Errorf("a commit time is missing: track_commit_timestamp was not on all the time")
+			return errors.New("a commit time is missing: track_commit_timestamp was not on all the time")
 		}
 		values := make([]Value, len(texts))
 		for i, text := range texts {

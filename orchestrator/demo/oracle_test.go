@@ -27,6 +27,7 @@ import (
 func TestTheOracleFoldsTheAudit(t *testing.T) {
 	t.Parallel()
 	datadriven.Walk(t, "testdata/oracle", func(t *testing.T, path string) {
+		t.Helper()
 		dsn := localpgtest.Database(t)
 		require.NoError(t, demo.Setup(t.Context(), dsn, 0))
 		shop := &scripted{t: t, dsn: dsn, sessions: map[string]*pgx.Conn{}}

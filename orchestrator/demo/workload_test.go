@@ -102,7 +102,7 @@ func requireSoundHistory(t *testing.T, conn *pgx.Conn, table string, key, column
 	for v, err := range demo.History(t.Context(), conn, table, key, columns, columns) {
 		require.NoError(t, err)
 		versions++
-		id := print(v.Key)
+		id := printed(v.Key)
 		end, seen := ends[id]
 		require.False(t, seen && v.From < end, "%s %s: versions overlap", table, id)
 		require.LessOrEqual(t, v.From, v.To)
@@ -110,7 +110,7 @@ func requireSoundHistory(t *testing.T, conn *pgx.Conn, table string, key, column
 		ends[id] = v.To
 		if v.Current {
 			require.NotContains(t, open, id, "%s %s: two open versions", table, id)
-			open[id] = print(v.Values)
+			open[id] = printed(v.Values)
 		}
 	}
 	if table != "refunds" {
@@ -142,7 +142,7 @@ func liveRows(t *testing.T, conn *pgx.Conn, table string, columns []string) map[
 			}
 		}
 		n := len(keys()[table])
-		out[print(values[:n])] = print(values) // the key's columns come first in each table
+		out[printed(values[:n])] = printed(values) // the key's columns come first in each table
 	}
 	require.NoError(t, rows.Err())
 	return out
@@ -157,7 +157,7 @@ func columnsOf(t *testing.T, conn *pgx.Conn, table string) []string {
 	return columns
 }
 
-func print(values []demo.Value) string { return fmt.Sprintf("%+v", values) }
+func printed(values []demo.Value) string { return fmt.Sprintf("%+v", values) }
 
 func connect(t *testing.T, dsn string) *pgx.Conn {
 	t.Helper()
