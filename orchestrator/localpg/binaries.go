@@ -88,8 +88,8 @@ func candidates(ctx context.Context) []string {
 	}
 	if path, err := exec.LookPath("postgres"); err == nil {
 		// What stands on PATH may be a link into the folder that has the rest.
-		if real, err := filepath.EvalSymlinks(path); err == nil {
-			path = real
+		if target, err := filepath.EvalSymlinks(path); err == nil {
+			path = target
 		}
 		dirs = append(dirs, filepath.Dir(path))
 	}

@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"os/user"
-	"path/filepath"
 	"strconv"
 )
 
@@ -57,11 +56,16 @@ func (who *identity) own(dir string) error {
 	if who == nil {
 		return nil
 	}
-	err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+	root, err := os.OpenRoot(dir) // so that no link that is put in meanwhile leads out of it
+	if err != nil {
+		return fmt.Errorf("give %s to user %d: %w", dir, who.uid, err)
+	}
+	defer root.Close()
+	err = fs.WalkDir(root.FS(), ".", func(path string, _ fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
-		return os.Lchown(path, int(who.uid), int(who.gid))
+		return root.Lchown(path, int(who.uid), int(who.gid))
 	})
 	if err != nil {
 		return fmt.Errorf("give %s to user %d: %w", dir, who.uid, err)

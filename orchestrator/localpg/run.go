@@ -48,7 +48,7 @@ func (r runner) command(data, remove string, lock *os.File, name string, args fu
 				"choose a folder that every user can enter, or start as another user than root",
 				"Postgres does not run as root, and user %d may not enter %s", r.who.uid, data)
 		}
-		handle, err := os.Open(data) //nolint:gosec // the caller's folder
+		handle, err := os.Open(data)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -59,7 +59,7 @@ func (r runner) command(data, remove string, lock *os.File, name string, args fu
 	}
 	words := append([]string{"-c", supervise, "sh", remove, filepath.Join(r.in.dir, name)}, args(data)...)
 	// Not bound to the context: that is for the start only.
-	cmd := exec.CommandContext(context.WithoutCancel(r.ctx), "/bin/sh", words...) //nolint:gosec // running a given Postgres is the purpose
+	cmd := exec.CommandContext(context.WithoutCancel(r.ctx), "/bin/sh", words...)
 	cmd.Dir = "/"
 	cmd.Env = environment()
 	cmd.ExtraFiles = extra

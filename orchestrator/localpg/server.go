@@ -110,7 +110,7 @@ func start(ctx context.Context, cfg Config) (*Server, error) {
 const lockWait = 25 * time.Second
 
 func lockDir(ctx context.Context, dir string) (*os.File, error) {
-	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600) //nolint:gosec // the caller's folder
+	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("open the lock: %w", err)
 	}
@@ -138,7 +138,7 @@ func lockDir(ctx context.Context, dir string) (*os.File, error) {
 
 // dataVersion returns the major version of the data in dir, 0 when there is none.
 func dataVersion(data string) (int, error) {
-	b, err := os.ReadFile(filepath.Join(data, "PG_VERSION")) //nolint:gosec // the caller's folder
+	b, err := os.ReadFile(filepath.Join(data, "PG_VERSION"))
 	if errors.Is(err, os.ErrNotExist) {
 		return 0, nil
 	}

@@ -114,7 +114,6 @@ func DatabaseOn(t testing.TB, s *localpg.Server) string {
 	return s.DSN(name)
 }
 
-//nolint:revive // as in the standard library's tests, t leads
 func execute(t testing.TB, ctx context.Context, s *localpg.Server, sql string) {
 	t.Helper()
 	conn, err := pgx.Connect(ctx, s.DSN("postgres"))
@@ -130,8 +129,6 @@ func execute(t testing.TB, ctx context.Context, s *localpg.Server, sql string) {
 // drop ends the walsenders of the database's slots, drops the slots, then the
 // database; a slot can be dropped only when its walsender is gone, so it asks
 // again until then.
-//
-//nolint:revive // as in the standard library's tests, t leads
 func drop(t testing.TB, ctx context.Context, s *localpg.Server, name string) {
 	t.Helper()
 	select {

@@ -41,6 +41,7 @@ func TestADatabaseWithASlotIsDropped(t *testing.T) {
 
 func TestTestsOfOneBinaryShareAServer(t *testing.T) {
 	t.Parallel()
-	require.Same(t, localpgtest.Server(t), localpgtest.Server(t))
-	require.NotSame(t, localpgtest.Server(t), localpgtest.Server(t, map[string]string{"work_mem": "1MB"}))
+	first := localpgtest.Server(t)
+	require.Same(t, first, localpgtest.Server(t))
+	require.NotSame(t, first, localpgtest.Server(t, map[string]string{"work_mem": "1MB"}))
 }
