@@ -431,7 +431,7 @@ func (l *lab) live(table string) []string {
 	rows, err := l.db.Query(l.t.Context(), "select * from "+table)
 	require.NoError(l.t, err)
 	defer rows.Close()
-	var out []string
+	out := []string{}
 	for rows.Next() {
 		cells := make([]string, 0, 8)
 		for _, v := range rows.RawValues() {

@@ -126,7 +126,7 @@ func (b *beginning) going() []*catalog.Table {
 
 // noneLeft reports whether no table can start. Then nothing is read.
 func (b *beginning) noneLeft(ctx context.Context) bool {
-	if len(b.resumes) == 0 || len(b.failed) < len(b.resumes) {
+	if len(b.failed) < len(b.resumes) {
 		return false
 	}
 	b.idle = true
