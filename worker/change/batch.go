@@ -5,6 +5,7 @@ import "github.com/lakeweir/lakeweir/catalog"
 // Op is what a change did; the letters are those of bronze's op column.
 type Op byte
 
+// The operations.
 const (
 	Create   Op = 'c'
 	Update   Op = 'u'

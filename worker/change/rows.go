@@ -9,6 +9,7 @@ import (
 // Mark says what a cell holds.
 type Mark uint8
 
+// The marks; a new cell is Absent.
 const (
 	Absent      Mark = iota // not sent: a column outside a key-only before image
 	Null                    // NULL at the source

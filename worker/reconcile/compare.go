@@ -27,6 +27,7 @@ type side struct {
 // Kind is in what way a key differs.
 type Kind string
 
+// The kinds.
 const (
 	Missing   Kind = "missing"   // the lake does not have the key
 	Extra     Kind = "extra"     // the source does not have the key

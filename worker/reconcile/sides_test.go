@@ -26,7 +26,10 @@ func TestTheLakeIsExpectedToShowMaskedTextAndNullForWhatDoesNotFit(t *testing.T)
 	kind := func(k catalog.ValueKind) catalog.Type { return catalog.Type{Kind: k} }
 	table := &catalog.Table{PII: map[string]catalog.Protection{"email": catalog.Tokenize, "born": catalog.Tokenize}}
 	e := newExpectation(table, []sourceColumn{
-		{name: "id", typ: kind(catalog.Int64)}, {name: "email", typ: kind(catalog.Text)}, {name: "born", typ: kind(catalog.Date)}, {name: "at", typ: kind(catalog.Timestamp)},
+		{name: "id", typ: kind(catalog.Int64)},
+		{name: "email", typ: kind(catalog.Text)},
+		{name: "born", typ: kind(catalog.Date)},
+		{name: "at", typ: kind(catalog.Timestamp)},
 		{name: "note", typ: kind(catalog.Text)},
 	}, upper{})
 	text := func(words ...string) rowText {
