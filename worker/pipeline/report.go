@@ -18,9 +18,7 @@ func (p *Pipeline) report(ctx context.Context, last bool) {
 		return
 	}
 	flushed := p.flushed
-	p.reporting.Add(1)
-	go func() {
-		defer p.reporting.Done()
+	p.reporting.Go(func() {
 		defer p.statusMu.Unlock()
 		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 		defer cancel()
@@ -34,7 +32,7 @@ func (p *Pipeline) report(ctx context.Context, last bool) {
 		}
 		p.silent = false
 		p.cfg.Observer.Source(ctx, p.cfg.Source.Name, s, flushed)
-	}()
+	})
 }
 
 // status says where one table stands, honestly: a layer is complete up to the
