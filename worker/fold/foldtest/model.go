@@ -115,8 +115,10 @@ func (s *Source) Transaction(t *rapid.T) {
 	ordinal := uint64(0)
 	emit := func(op change.Op, r *row, other int64, unsent bool) {
 		s.seen[r] = true
-		e := Event{op: op, id: r.id, other: other, a: r.a, c: r.c, unsent: unsent && op != change.Delete, time: s.time,
-			position: catalog.Position{Generation: 1, Commit: s.commit, Ordinal: ordinal}}
+		e := Event{
+			op: op, id: r.id, other: other, a: r.a, c: r.c, unsent: unsent && op != change.Delete, time: s.time,
+			position: catalog.Position{Generation: 1, Commit: s.commit, Ordinal: ordinal},
+		}
 		if r.body != nil && !e.unsent {
 			e.body = r.body.value
 			if op != change.Delete {
