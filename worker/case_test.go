@@ -61,6 +61,7 @@ func TestCases(t *testing.T) {
 }
 
 func runCase(t *testing.T, archive *txtar.Archive, whole, full bool, version string) {
+	t.Helper()
 	parts := map[string]string{}
 	tables := map[string]string{}
 	for _, f := range archive.Files {

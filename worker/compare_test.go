@@ -93,6 +93,7 @@ func TestSourceAndLakeAreProvedEqualWhileWritesGoOn(t *testing.T) {
 
 // writeOdd changes rows in all the ways that the tables allow.
 func writeOdd(ctx context.Context, t *testing.T, dsn string, random *rand.Rand) {
+	t.Helper()
 	conn, err := pgx.Connect(ctx, dsn)
 	if err != nil {
 		return

@@ -96,6 +96,7 @@ func TestKillsBetweenInterleavedTransactionsLoseAndDoubleNothing(t *testing.T) {
 
 // write runs transactions until the context ends; some stay open for a while.
 func write(ctx context.Context, t *testing.T, dsn string, n int, random *rand.Rand) {
+	t.Helper()
 	conn, err := pgx.Connect(ctx, dsn)
 	if err != nil {
 		return
