@@ -64,5 +64,6 @@ const (
 	CodeUsage               Code = "usage"                // a flag or argument is wrong
 	CodeUnequal             Code = "reconcile.unequal"    // source and lake differ
 	CodeReconcile           Code = "reconcile.failed"     // the comparison could not be made
+	CodeWorkerEnded         Code = "worker.ended"         // a worker process ends again and again
 	CodePrivacyKey          Code = "privacy.key"          // the tokenisation key is missing or too short
 )

@@ -138,7 +138,7 @@ with added as (
 	on conflict do nothing
 	returning *
 ), sums as (
-	select table_id, sum(creates + updates + deletes + reads + truncates)::bigint as changes, max(at) as at, max(newest) as newest,
+	select table_id, sum(creates + updates + deletes + reads + truncates)::bigint as changes, sum(reads)::bigint as reads, max(at) as at, max(newest) as newest,
 		sum(coalesce((bronze->>'rows')::bigint - (bronze->>'removed')::bigint, 0))::bigint as bronze,
 		(array_agg((bronze->>'total')::bigint order by at desc) filter (where bronze ? 'total'))[1] as bronze_total,
 		sum(coalesce((current->>'rows')::bigint - (current->>'removed')::bigint, 0))::bigint as current,
@@ -148,7 +148,7 @@ with added as (
 	from added group by table_id order by table_id
 ), samples as (
 	insert into lakeweir.table_samples as o (at, table_id, changes)
-	select ` + bucketNow + `, table_id, changes from sums order by table_id
+	select ` + bucketNow + `, table_id, changes - reads from sums order by table_id
 	on conflict (at, table_id) do update set changes = o.changes + excluded.changes
 )
 insert into lakeweir.table_totals as o (table_id, changes, bronze_rows, current_rows, history_rows, last_batch_at, newest)

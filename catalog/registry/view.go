@@ -82,7 +82,7 @@ type Totals struct {
 type Sample struct {
 	At      time.Time     // when it began
 	Age     time.Duration // the worst age reported in it; negative when none was
-	Changes int64
+	Changes int64         // not rows that a snapshot read
 }
 
 // SampleEvery is how long a sample is.

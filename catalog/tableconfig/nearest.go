@@ -14,6 +14,9 @@ var synonyms = map[string]string{
 	"mask": "pii", "masking": "pii", "sensitive": "pii", "history": "scd", "layers": "scd",
 }
 
+// Nearest returns the one of words that was probably meant by word, or "".
+func Nearest(word string, words []string) string { return nearest(word, words) }
+
 // nearest returns the word that was probably meant, or "": the one with the
 // fewest typing errors, else the only one that shares a whole part (tier,
 // freshness_tier).

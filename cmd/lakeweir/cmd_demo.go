@@ -2,16 +2,11 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net"
-	"net/http"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -20,10 +15,9 @@ import (
 
 	"github.com/lakeweir/lakeweir/catalog"
 	"github.com/lakeweir/lakeweir/catalog/registry"
-	"github.com/lakeweir/lakeweir/orchestrator/dashboard"
 	"github.com/lakeweir/lakeweir/orchestrator/demo"
 	"github.com/lakeweir/lakeweir/orchestrator/localpg"
-	"github.com/lakeweir/lakeweir/tableconfigs"
+	"github.com/lakeweir/lakeweir/worker"
 	"github.com/lakeweir/lakeweir/worker/lake"
 )
 
@@ -54,7 +48,12 @@ on and once at the end, and the lake's history with one that triggers recorded a
 the source and plain SQL folded; the exit status is 4 when anything differs.`,
 		Example: "  lakeweir demo\n  lakeweir demo --duration 60s --rate 2000 --kill-every 7s --verify",
 		Args:    noArgs,
+		// The demo tells its own story; its log is for when something goes wrong.
+		Annotations: map[string]string{quietLog: "warn"},
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := opts.check(); err != nil {
+				return err
+			}
 			return runDemo(cmd.Context(), app, opts)
 		},
 	}
@@ -68,6 +67,26 @@ the source and plain SQL folded; the exit status is 4 when anything differs.`,
 	f.DurationVar(&opts.KillEvery, "kill-every", 0, "kill the worker with SIGKILL about this often")
 	f.StringVar(&opts.Listen, "listen", "127.0.0.1:7788", "address of the page; when the port is taken, a free one is used")
 	return cmd
+}
+
+// check finds values that no demo can run with.
+func (o *DemoOptions) check() error {
+	wrong := func(flag, hint, format string, args ...any) error {
+		return catalog.Invalidf(catalog.CodeUsage, flag, hint, format, args...)
+	}
+	switch {
+	case o.Rate < 1:
+		return wrong("--rate", "give 1 or more row changes a second", "%d is too few", o.Rate)
+	case o.Orders < 1:
+		return wrong("--orders", "give 1 or more", "%d is too few", o.Orders)
+	case o.Duration < 0:
+		return wrong("--duration", "give a time such as 60s, or 0 to run until Ctrl-C", "%s is less than nothing", o.Duration)
+	case o.KillEvery < 0:
+		return wrong("--kill-every", "give a time such as 7s, or 0 to kill nothing", "%s is less than nothing", o.KillEvery)
+	case o.Verify && o.Duration == 0:
+		return wrong("--verify", "give --duration as well, for example --duration 60s", "it needs to know when the end is")
+	}
+	return nil
 }
 
 // shop is a running demo's parts.
@@ -94,8 +113,18 @@ func runDemo(ctx context.Context, app *App, opts DemoOptions) (err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // Postgres runs as another user and must pass through
 		return catalog.Errorf(catalog.Invalid, catalog.CodeUsage, "give another folder with --dir", "the folder for the demo cannot be made: %w", err)
 	}
+	release, err := lockDemo(dir)
+	if err != nil {
+		return err
+	}
+	defer release()
 	s := &shop{app: app, opts: opts, dir: dir, started: time.Now()}
-	s.say("Lakeweir demo in %s", dir)
+	page, err := s.listen(ctx)
+	if err != nil {
+		return err
+	}
+	defer page.Close()
+	s.say("demo      in %s", dir)
 	stopPostgres, err := s.openDatabases(ctx)
 	if err != nil {
 		return err
@@ -105,7 +134,7 @@ func runDemo(ctx context.Context, app *App, opts DemoOptions) (err error) {
 		return err
 	}
 	defer s.registry.Close()
-	return s.run(ctx)
+	return s.run(ctx, page)
 }
 
 func (s *shop) say(format string, args ...any) {
@@ -122,7 +151,7 @@ func (s *shop) openDatabases(ctx context.Context) (stop func() error, err error)
 		s.dsn, s.regDSN = dsn, dsn.Reveal()
 		return func() error { return nil }, nil
 	}
-	s.say("starting a private Postgres …")
+	s.say("          starting a private Postgres …")
 	server, err := localpg.Start(ctx, localpg.Config{
 		Dir: filepath.Join(s.dir, "postgres"), Logger: s.app.Log,
 		Settings: map[string]string{"synchronous_commit": "off", "shared_buffers": "128MB"},
@@ -161,7 +190,7 @@ func createDatabase(ctx context.Context, dsn, name string) error {
 // openShop makes the shop, its configuration, its registry and the place of its
 // lake.
 func (s *shop) openShop(ctx context.Context) error {
-	s.say("opening the shop …")
+	s.say("          opening the shop …")
 	if err := demo.Setup(ctx, s.dsn.Reveal(), s.opts.Orders); err != nil {
 		return err
 	}
@@ -184,7 +213,7 @@ func (s *shop) openShop(ctx context.Context) error {
 	if s.registry, err = registry.Open(ctx, catalog.Secret(s.regDSN)); err != nil {
 		return err
 	}
-	if err := syncConfig(ctx, s.registry, s.source, s.tables); err != nil {
+	if err := errors.Join(s.preflight(ctx), syncConfig(ctx, s.registry, s.source, s.tables)); err != nil {
 		s.registry.Close()
 		return err
 	}
@@ -202,51 +231,27 @@ func (s *shop) openShop(ctx context.Context) error {
 	return nil
 }
 
-// readTokenKey returns the demo's key, made at the first start.
-func (s *shop) readTokenKey() (catalog.Secret, error) {
-	file := filepath.Join(s.dir, "token.key")
-	b, err := os.ReadFile(file)
-	if err == nil {
-		return catalog.Secret(strings.TrimSpace(string(b))), nil
+// preflight says what would keep the worker from reading the shop, before it is
+// started again and again.
+func (s *shop) preflight(ctx context.Context) error {
+	findings, err := worker.Preflight(ctx, s.source, s.tables, s.dsn)
+	if err != nil {
+		return err
 	}
-	key := make([]byte, 32)
-	_, _ = rand.Read(key)
-	text := hex.EncodeToString(key)
-	if err := os.WriteFile(file, []byte(text+"\n"), 0o600); err != nil {
-		return "", fmt.Errorf("keep the demo's token key: %w", err)
+	var errs []error
+	for _, f := range findings {
+		if f.Severity == catalog.Blocks {
+			errs = append(errs, &catalog.Error{Kind: catalog.Invalid, Code: f.Code, Message: f.Message, Hint: f.Fix, At: f.Table})
+		}
 	}
-	return catalog.Secret(text), nil
-}
-
-// copyConfigs writes the shop's files, leaving what is there: they may be edited.
-func copyConfigs(dir string) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // configuration, for everybody to read
-		return fmt.Errorf("make the folder of the shop's configuration: %w", err)
-	}
-	return fs.WalkDir(tableconfigs.Files, "shop", func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		to := filepath.Join(dir, filepath.Base(path))
-		if _, err := os.Stat(to); err == nil {
-			return nil
-		}
-		b, err := tableconfigs.Files.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		return os.WriteFile(to, b, 0o644) //nolint:gosec // configuration, for everybody to read
-	})
+	return errors.Join(errs...)
 }
 
 // run runs workload, worker and page until the time is over or ctx ends, then
 // stops them in the order in which nothing is lost.
-func (s *shop) run(ctx context.Context) error {
-	page, err := s.listen(ctx)
-	if err != nil {
-		return err
-	}
+func (s *shop) run(ctx context.Context, page net.Listener) error {
 	s.say("page      http://%s", page.Addr())
+	context.AfterFunc(ctx, func() { s.say("stopping  what was read is saved; Ctrl-C again ends at once") })
 
 	workerCtx, stopWorker := context.WithCancel(ctx)
 	defer stopWorker()
@@ -266,7 +271,7 @@ func (s *shop) run(ctx context.Context) error {
 		work <- workResult{stats, err}
 	}()
 	proof := newProof(s)
-	go s.announce(groupCtx)
+	go s.narrate(groupCtx)
 
 	var checks error
 	if s.opts.Verify && s.opts.Duration > 0 {
@@ -283,7 +288,7 @@ func (s *shop) run(ctx context.Context) error {
 		checks = errors.Join(checks, proof.final(groupCtx))
 	}
 	stopWorker()
-	err = errors.Join(group.Wait(), done.err, checks, proof.verdict())
+	err := errors.Join(group.Wait(), done.err, checks, proof.verdict())
 	s.summary(done.stats)
 	return err
 }
@@ -291,63 +296,6 @@ func (s *shop) run(ctx context.Context) error {
 type workResult struct {
 	stats demo.Stats
 	err   error
-}
-
-func (s *shop) listen(ctx context.Context) (net.Listener, error) {
-	var lc net.ListenConfig
-	l, err := lc.Listen(ctx, "tcp", s.opts.Listen)
-	if err == nil {
-		return l, nil
-	}
-	host, _, splitErr := net.SplitHostPort(s.opts.Listen)
-	if splitErr != nil {
-		return nil, catalog.Invalidf(catalog.CodeUsage, "--listen", "write it as 127.0.0.1:7788", "%q is no address", s.opts.Listen)
-	}
-	if l, err = lc.Listen(ctx, "tcp", net.JoinHostPort(host, "0")); err != nil {
-		return nil, catalog.Errorf(catalog.Unavailable, catalog.CodeUsage, "give another address with --listen", "the page cannot be served: %w", err)
-	}
-	return l, nil
-}
-
-func (s *shop) serve(ctx context.Context, l net.Listener) error {
-	pages := dashboard.New(dashboard.FromRegistry(s.registry, time.Now))
-	server := &http.Server{Handler: pages, ReadHeaderTimeout: 10 * time.Second}
-	stop := context.AfterFunc(ctx, func() {
-		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-		defer cancel()
-		if server.Shutdown(grace) != nil {
-			_ = server.Close()
-		}
-	})
-	defer stop()
-	if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-		return fmt.Errorf("serve the page: %w", err)
-	}
-	return nil
-}
-
-// announce says when the first rows can be queried, and how.
-func (s *shop) announce(ctx context.Context) {
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		tables, err := s.registry.Tables(ctx)
-		if err != nil {
-			continue
-		}
-		for i := range tables {
-			if t := &tables[i]; t.Totals.CurrentRows > 0 {
-				s.say("lake      first rows can be queried after %.1f s:", time.Since(s.started).Seconds())
-				s.say("          lakeweir scan %s --limit 5 --catalog %s --warehouse %s", t.Config.CurrentTable, s.lake.Catalog, s.lake.Warehouse)
-				return
-			}
-		}
-	}
 }
 
 func (s *shop) workload(ctx context.Context) (demo.Stats, error) {

@@ -142,11 +142,13 @@ func pickTables(config *tableconfig.Config, names []string) ([]*catalog.Table, e
 		}
 		switch len(found) {
 		case 0:
-			var have []string
+			var have []catalog.TableName
+			var list []string
 			for _, t := range config.Tables {
-				have = append(have, t.Name.String())
+				have = append(have, t.Name)
+				list = append(list, t.Name.String())
 			}
-			return nil, catalog.Errorf(catalog.NotFound, catalog.CodeNoTable, "there are "+strings.Join(have, ", "), "no table %q is configured", name)
+			return nil, catalog.Errorf(catalog.NotFound, catalog.CodeNoTable, meant(name, have, "there are "+strings.Join(list, ", ")), "no table %q is configured", name)
 		case 1:
 			wanted[found[0]] = true
 		default:

@@ -125,7 +125,8 @@ func statusDocument(r *monitor.Report) statusAnswer {
 	return statusAnswer{r.Document(), r.SourcesDocument().Sources}
 }
 
-func printStatus(w io.Writer, r *monitor.Report) error {
+// statusLine is the whole in one line.
+func statusLine(r *monitor.Report) string {
 	s := &r.Summary
 	line := fmt.Sprintf("%s  %d of %d tables within their tier, %s changes", r.Now.UTC().Format("15:04:05"), s.Within, s.Tables, human.Rate(s.Rate))
 	if s.Worst != nil {
@@ -140,7 +141,11 @@ func printStatus(w io.Writer, r *monitor.Report) error {
 			line += fmt.Sprintf(" (%d not yet)", s.Unverified)
 		}
 	}
-	if _, err := fmt.Fprintln(w, line); err != nil {
+	return line
+}
+
+func printStatus(w io.Writer, r *monitor.Report) error {
+	if _, err := fmt.Fprintln(w, statusLine(r)); err != nil {
 		return err
 	}
 	var rows [][]string

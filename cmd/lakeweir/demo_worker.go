@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/lakeweir/lakeweir/catalog"
 )
 
 // childWorker runs "lakeweir run" as a child process, starts it again when it
@@ -53,7 +55,7 @@ func (w *childWorker) run(ctx context.Context) error {
 			early = 0
 		}
 		if early >= 5 {
-			return fmt.Errorf("the worker ended %d times in a row; see %s: %w", early, w.logFile, err)
+			return catalog.Errorf(catalog.Unavailable, catalog.CodeWorkerEnded, "see the end of "+w.logFile, "the worker ended %d times in a row: %w", early, err)
 		}
 		w.log.WarnContext(ctx, "the worker ended by itself and is started again", "error", err, "log", w.logFile)
 		select {

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -81,6 +82,9 @@ must allow it); 130 interrupted.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			if quiet, ok := cmd.Annotations[quietLog]; ok && !cmd.Flags().Changed("log-level") {
+				logLevel = app.env("LAKEWEIR_LOG_LEVEL", quiet)
+			}
 			log, err := newLogger(app.Stderr, logLevel, logFormat)
 			if err != nil {
 				return err
@@ -119,11 +123,12 @@ must allow it); 130 interrupted.`,
 }
 
 // run executes one command line and returns its exit status. SIGINT and SIGTERM
-// cancel the command's context; a second one ends the process at once.
+// cancel the command's context; a second one ends the process at once, unless it
+// comes with the first: some programs signal a process and then its whole group.
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer, env func(string) (string, bool)) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM) //nolint:forbidigo // the process's own context starts here
 	defer stop()
-	context.AfterFunc(ctx, stop)
+	context.AfterFunc(ctx, func() { time.AfterFunc(time.Second/2, stop) })
 
 	app := &App{Stdin: stdin, Stdout: stdout, Stderr: stderr, Env: env, Log: slog.New(slog.DiscardHandler)}
 	root := NewRoot(app)
@@ -138,6 +143,9 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer, env func(stri
 	report(app, args, err)
 	return exitCode(err)
 }
+
+// quietLog annotates a command with the log level it has when none is asked for.
+const quietLog = "log-level"
 
 // report prints err where its reader looks for it: JSON on standard output, text
 // on standard error.

@@ -3,11 +3,13 @@ package demo
 import (
 	"context"
 	_ "embed"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/lakeweir/lakeweir/catalog"
 )
@@ -68,6 +70,12 @@ func makeSchema(ctx context.Context, conn *pgx.Conn) error {
 		_, err := tx.Exec(ctx, "set local search_path = public;\n"+schemaSQL+auditSQL)
 		return err
 	})
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == "42501" { // insufficient_privilege
+		c := conn.Config()
+		return catalog.Errorf(catalog.Denied, catalog.CodeSourceGrant,
+			"ALTER DATABASE "+pgx.Identifier{c.Database}.Sanitize()+" OWNER TO "+pgx.Identifier{c.User}.Sanitize()+";",
+			"role %s may not make the shop's tables in database %s: %w", c.User, c.Database, err)
+	}
 	if err != nil {
 		return fmt.Errorf("make the shop's tables: %w", err)
 	}
