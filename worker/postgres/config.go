@@ -81,7 +81,7 @@ func (c Config) withDefaults() Config {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	if c.Clock == nil {
-		c.Clock = time.Now
+		c.Clock = time.Now //nolint:forbidigo // the clock where none is given
 	}
 	c.Limits = c.Limits.withDefaults()
 	return c

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"net"
 	"strings"
 	"time"
@@ -37,9 +38,7 @@ func connConfig(dsn catalog.Secret, source string, timeout time.Duration) (*pgco
 }
 
 func prepareConfig(c *pgconn.Config, source string, timeout time.Duration) {
-	for name, value := range typemap.SessionSettings() {
-		c.RuntimeParams[name] = value
-	}
+	maps.Copy(c.RuntimeParams, typemap.SessionSettings())
 	c.RuntimeParams["application_name"] = applicationName(source)
 	c.ConnectTimeout = timeout
 	c.DialFunc = (&net.Dialer{KeepAliveConfig: net.KeepAliveConfig{

@@ -185,9 +185,7 @@ func TestADescriptionThatCannotBeLookedUpIsTakenAgain(t *testing.T) {
 		if err != nil {
 			break
 		}
-		for _, b := range slice.Batches {
-			l.store["public.x"].pending = append(l.store["public.x"].pending, b)
-		}
+		l.store["public.x"].pending = append(l.store["public.x"].pending, slice.Batches...)
 		require.Empty(t, slice.Faults)
 	}
 	l.source.lookups = l.source.pool

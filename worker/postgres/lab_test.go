@@ -207,6 +207,7 @@ func (l *lab) tryBegin() ([]pipeline.Fault, error) {
 }
 
 func closeSource(t testing.TB, s *Source) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 20*time.Second)
 	defer cancel()
 	if err := s.Close(ctx); err != nil {

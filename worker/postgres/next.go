@@ -13,7 +13,7 @@ import (
 // Next returns the next stretch of the log.
 func (s *Source) Next(ctx context.Context) (pipeline.Slice, error) {
 	if err := s.obey(ctx, false); err != nil {
-		s.log.Warn("confirmed position not noted, trying again", "source", s.cfg.Source.Name, "error", err)
+		s.log.WarnContext(ctx, "confirmed position not noted, trying again", "source", s.cfg.Source.Name, "error", err)
 	}
 	wait := time.NewTimer(s.cfg.Limits.NextWait)
 	defer wait.Stop()
@@ -283,7 +283,7 @@ func (s *Source) batch(t *table) (*change.Batch, error) {
 	}
 	if n := len(b.Changes); n > 0 {
 		last := b.Changes[n-1].Position.Commit
-		b.Whole = last != s.torn && !(s.tx.open && last == s.tx.commit)
+		b.Whole = last != s.torn && (!s.tx.open || last != s.tx.commit)
 	}
 	if t.snap != nil && t.snap.changed {
 		progress, err := s.handedOver(t)

@@ -117,9 +117,11 @@ func TestPreflightOfServersThatCannotServe(t *testing.T) {
 	source := &catalog.Source{Name: "shop", Slot: "lakeweir_shop", Publication: "lakeweir_shop", WALBudget: 10 << 30}
 	table := &catalog.Table{Name: catalog.ParseTableName("orders"), PrimaryKey: []string{"id"}}
 	f.tables = make([]tableFacts, 1)
-	f.tables[0] = tableFacts{oid: 1, kind: "r", permanent: true, identity: "d", selectable: true,
+	f.tables[0] = tableFacts{
+		oid: 1, kind: "r", permanent: true, identity: "d", selectable: true,
 		attributes: []attribute{{wireColumn: wireColumn{name: "id"}, notNull: true}},
-		indexes:    []indexFacts{{columns: []string{"id"}, primary: true}}}
+		indexes:    []indexFacts{{columns: []string{"id"}, primary: true}},
+	}
 	out := printFindings(judge(source, []*catalog.Table{table}, f))
 	f.slot = &slotFacts{plugin: "pgoutput", database: "shop", walStatus: "lost"}
 	out += "\nwith a lost slot\n" + printFindings(judgeSlotOnly(source, f))

@@ -74,6 +74,6 @@ func (s *Source) publishHeartbeat(ctx context.Context) {
 	}
 	_, err := s.pool.Exec(ctx, "ALTER PUBLICATION "+quoteIdent(s.cfg.Source.Publication)+" ADD TABLE "+quoteName(h.Table))
 	if err != nil && sqlState(err) != stateDuplicateObject {
-		s.log.Debug("heartbeat table not published", "source", s.cfg.Source.Name, "error", serverMessage(err))
+		s.log.DebugContext(ctx, "heartbeat table not published", "source", s.cfg.Source.Name, "error", serverMessage(err))
 	}
 }

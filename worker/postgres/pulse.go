@@ -77,9 +77,9 @@ func (s *Source) pulse(ctx context.Context, beat string) {
 		if (err != nil) != failing {
 			failing = err != nil
 			if failing {
-				s.log.Warn("the source's clock or heartbeat does not answer", "source", s.cfg.Source.Name, "error", serverMessage(err))
+				s.log.WarnContext(ctx, "the source's clock or heartbeat does not answer", "source", s.cfg.Source.Name, "error", serverMessage(err))
 			} else {
-				s.log.Info("the source's clock and heartbeat answer again", "source", s.cfg.Source.Name)
+				s.log.InfoContext(ctx, "the source's clock and heartbeat answer again", "source", s.cfg.Source.Name)
 			}
 		}
 		select {
@@ -139,7 +139,7 @@ func (s *Source) heartbeatSQL(ctx context.Context) string {
 			"CREATE TABLE IF NOT EXISTS " + name + " (source text PRIMARY KEY, beat_at timestamptz NOT NULL, beats bigint NOT NULL)",
 		} {
 			if _, err := s.pool.Exec(ctx, sql); err != nil && sqlState(err) != stateDuplicateTable && sqlState(err) != stateUniqueViolation {
-				s.log.Info("no heartbeat table, a logical message is written instead", "source", s.cfg.Source.Name, "error", serverMessage(err))
+				s.log.InfoContext(ctx, "no heartbeat table, a logical message is written instead", "source", s.cfg.Source.Name, "error", serverMessage(err))
 				return message
 			}
 		}
@@ -147,7 +147,7 @@ func (s *Source) heartbeatSQL(ctx context.Context) string {
 	beat := "INSERT INTO " + name + " AS h (source, beat_at, beats) VALUES (" + quoteLiteral(s.cfg.Source.Name) + ", clock_timestamp(), 1)" +
 		" ON CONFLICT (source) DO UPDATE SET beat_at = excluded.beat_at, beats = h.beats + 1"
 	if err := s.beat(ctx, beat); err != nil {
-		s.log.Info("the heartbeat table cannot be written, a logical message is written instead", "source", s.cfg.Source.Name, "error", serverMessage(err))
+		s.log.InfoContext(ctx, "the heartbeat table cannot be written, a logical message is written instead", "source", s.cfg.Source.Name, "error", serverMessage(err))
 		return message
 	}
 	return beat

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -232,7 +233,7 @@ func (l *lab) streamed(table string) map[string][]string {
 		} else {
 			title = row[2]
 		}
-		xid := fmt.Sprint(e.xid)
+		xid := strconv.FormatUint(e.xid, 10)
 		out[xid] = append(out[xid], fmt.Sprintf("%c %s/%s %s", e.op, row[0], row[1], title))
 		require.Positive(l.t, e.position.Compare(last))
 		last = e.position

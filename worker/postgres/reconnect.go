@@ -17,7 +17,7 @@ func (s *stream) reconnect(ctx context.Context, oldPID uint32) (*replicationConn
 	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
 		conn, final, err := s.connectAgain(ctx, oldPID)
 		if err == nil {
-			s.log.Info("replication connection is back", "source", s.source, "after", s.clock().Sub(since).Round(time.Millisecond))
+			s.log.InfoContext(ctx, "replication connection is back", "source", s.source, "after", s.clock().Sub(since).Round(time.Millisecond))
 			return conn, nil
 		}
 		if final {

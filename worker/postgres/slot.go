@@ -44,7 +44,7 @@ func judgeSlotOnly(source *catalog.Source, f facts) []catalog.Finding {
 // makeSlot waits for the transactions that are running to end: the slot holds
 // whole transactions only.
 func (s *Source) makeSlot(ctx context.Context, conn *replicationConn) error {
-	s.log.Info("making the slot; this waits for open transactions to end", "source", s.cfg.Source.Name, "slot", s.cfg.Source.Slot)
+	s.log.InfoContext(ctx, "making the slot; this waits for open transactions to end", "source", s.cfg.Source.Name, "slot", s.cfg.Source.Slot)
 	slot, err := pglogrepl.CreateReplicationSlot(ctx, conn.PgConn, quoteIdent(s.cfg.Source.Slot), "pgoutput", pglogrepl.CreateReplicationSlotOptions{
 		Mode: pglogrepl.LogicalReplication, SnapshotAction: "NOEXPORT_SNAPSHOT",
 	})
@@ -105,9 +105,9 @@ func (s *Source) waitForSlot(ctx context.Context, try int, deadline time.Time) e
 		return catalog.Errorf(catalog.Unavailable, catalog.CodeSourceSlot, "stop whoever reads it, or name another slot in source.yaml",
 			"source %s: slot %s is in use by %s", s.cfg.Source.Name, s.cfg.Source.Slot, user)
 	case try == 0:
-		s.log.Info("the slot is in use, waiting", "source", s.cfg.Source.Name, "by", user.String())
+		s.log.InfoContext(ctx, "the slot is in use, waiting", "source", s.cfg.Source.Name, "by", user.String())
 	case user.application == applicationName(s.cfg.Source.Name):
-		s.log.Warn("ending a session of ours that is left on the slot", "source", s.cfg.Source.Name, "by", user.String())
+		s.log.WarnContext(ctx, "ending a session of ours that is left on the slot", "source", s.cfg.Source.Name, "by", user.String())
 		_, _ = s.pool.Exec(ctx, "SELECT pg_terminate_backend($1)", user.pid) // what stays in use is said at the deadline
 	}
 	select {

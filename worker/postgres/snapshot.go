@@ -58,7 +58,7 @@ func (t *table) firstOrdinal(c *chunk) uint64 {
 
 // advance notes the newest of changes put up for handing over.
 func (t *table) advance(changes []change.Change) {
-	for i := len(changes) - 1; i >= 0; i-- {
+	for i := len(changes) - 1; i >= 0; i-- { //nolint:modernize // an iterator would copy each change
 		p := changes[i].Position
 		here := place{p.Commit, p.Ordinal}
 		if here.after(t.last) {

@@ -119,7 +119,7 @@ func (s *Source) fault(t *table, state catalog.State, err *catalog.Error) {
 func (s *Source) Close(ctx context.Context) error {
 	s.closing.Do(func() {
 		if err := s.obey(ctx, true); err != nil {
-			s.log.Warn("last confirmed position not noted", "source", s.cfg.Source.Name, "error", err)
+			s.log.WarnContext(ctx, "last confirmed position not noted", "source", s.cfg.Source.Name, "error", err)
 		}
 		if s.end != nil {
 			s.end()

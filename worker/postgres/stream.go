@@ -98,7 +98,7 @@ func (s *stream) run(ctx context.Context, conn *replicationConn) {
 		if ctx.Err() != nil {
 			return
 		}
-		s.log.Warn("replication connection lost", "source", s.source, "error", serverMessage(err))
+		s.log.WarnContext(ctx, "replication connection lost", "source", s.source, "error", serverMessage(err))
 		if conn, err = s.reconnect(ctx, pid); err != nil {
 			s.send(ctx, nil, &packet{err: err})
 			return

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -185,7 +186,7 @@ func TestMergedChunksFoldToTheTable(t *testing.T) {
 		}
 		want := map[string][]string{}
 		for id, r := range h.state {
-			want[fmt.Sprint(id)] = []string{fmt.Sprint(id), fmt.Sprint(r.v), r.big}
+			want[strconv.FormatInt(id, 10)] = []string{strconv.FormatInt(id, 10), strconv.FormatInt(r.v, 10), r.big}
 		}
 		require.Equal(t, printed(want), printed(s.folded()))
 	})
