@@ -12,6 +12,7 @@ import (
 // Comparison is how a condition compares a column with its value.
 type Comparison string
 
+// The comparisons.
 const (
 	Equal          Comparison = "="
 	NotEqual       Comparison = "!="

@@ -97,7 +97,7 @@ func (c *nestedCondition) met(rows *change.Rows, row int) bool {
 	if !has {
 		return false
 	}
-	order := 0
+	var order int
 	switch t := c.column.Type; {
 	case t.Kind == catalog.Float32:
 		order = cmp.Compare(math.Float32frombits(uint32(rows.Fixed(row, c.at))), math.Float32frombits(uint32(c.fixed)))
