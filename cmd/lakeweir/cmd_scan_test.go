@@ -68,8 +68,10 @@ func scanLake(t *testing.T) []string {
 		}
 		key, err := b.Rows.AppendKey(nil, row)
 		require.NoError(t, err)
-		c := change.Change{Op: change.Create, Before: -1, After: row, Other: -1, Key: key, LSN: 100, TxID: 7, CommitTime: 1_000_000,
-			Position: catalog.Position{Generation: 1, Commit: 100, Ordinal: uint64(2 * i)}}
+		c := change.Change{
+			Op: change.Create, Before: -1, After: row, Other: -1, Key: key, LSN: 100, TxID: 7, CommitTime: 1_000_000,
+			Position: catalog.Position{Generation: 1, Commit: 100, Ordinal: uint64(2 * i)},
+		}
 		b.Changes = append(b.Changes, c)
 		if i < 2 {
 			rows = append(rows, fold.CurrentRow{Image: change.Ref{Rows: b.Rows, Row: row}, Stamp: fold.Stamp{Position: c.Position, LSN: c.LSN, CommitTime: c.CommitTime}})

@@ -72,9 +72,9 @@ func runStatus(ctx context.Context, app *App, opts StatusOptions) error {
 func watchStatus(ctx context.Context, app *App, r *registry.Registry, opts StatusOptions) error {
 	tick := time.NewTicker(opts.Interval)
 	defer tick.Stop()
-	clear := "\n"
+	wipe := "\n"
 	if isTerminal(app.Stdout) {
-		clear = "\x1b[H\x1b[2J\x1b[3J"
+		wipe = "\x1b[H\x1b[2J\x1b[3J"
 	}
 	for first := true; ; first = false {
 		report, err := judge(ctx, r, opts.Source)
@@ -96,8 +96,8 @@ func watchStatus(ctx context.Context, app *App, r *registry.Registry, opts Statu
 			}
 		default:
 			var b strings.Builder // one write, so that a screen does not flicker
-			if clear != "\n" || !first {
-				b.WriteString(clear)
+			if wipe != "\n" || !first {
+				b.WriteString(wipe)
 			}
 			if err = printStatus(&b, report); err == nil {
 				_, err = io.WriteString(app.Stdout, b.String())

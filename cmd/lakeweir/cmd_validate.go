@@ -3,7 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
-	"strings"
+	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -87,5 +87,5 @@ func count(n int, noun string) string {
 	if n != 1 {
 		noun += "s"
 	}
-	return strings.Join([]string{fmt.Sprint(n), noun}, " ")
+	return strconv.Itoa(n) + " " + noun
 }

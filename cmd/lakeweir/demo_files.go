@@ -19,7 +19,7 @@ import (
 // the lock back when the process ends, however it ends.
 func lockDemo(dir string) (release func(), err error) {
 	name := filepath.Join(dir, "demo.lock")
-	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600) //nolint:gosec // the demo's folder
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, catalog.Errorf(catalog.Invalid, catalog.CodeUsage, "give another folder with --dir", "the folder for the demo cannot be written to: %w", err)
 	}

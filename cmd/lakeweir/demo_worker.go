@@ -90,7 +90,7 @@ func (w *childWorker) once(ctx context.Context, log io.Writer) (killed bool, err
 		return false, orExited(err)
 	case <-kill:
 		_ = cmd.Process.Kill()
-		<-ended
+		<-ended //nolint:errcheck // it only says that it was killed
 		return true, nil
 	case <-ctx.Done():
 	}
@@ -103,7 +103,7 @@ func (w *childWorker) once(ctx context.Context, log io.Writer) (killed bool, err
 		return false, err
 	case <-time.After(time.Minute):
 		_ = cmd.Process.Kill()
-		<-ended
+		<-ended //nolint:errcheck // it only says that it was killed
 		return false, errors.New("the worker did not stop within a minute and was killed")
 	}
 }
