@@ -59,6 +59,7 @@ func TestFaultsLoseDoubleAndReviveNothing(t *testing.T) {
 }
 
 func faultRun(t *testing.T, seed uint64) {
+	t.Helper()
 	random := rand.New(rand.NewPCG(seed, 0))
 	files := map[string]string{}
 	require.NoError(t, fs.WalkDir(tableconfigs.Files, "shop", func(path string, d fs.DirEntry, err error) error {
