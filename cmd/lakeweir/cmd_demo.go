@@ -251,7 +251,6 @@ func (s *shop) preflight(ctx context.Context) error {
 // stops them in the order in which nothing is lost.
 func (s *shop) run(ctx context.Context, page net.Listener) error {
 	s.say("page      http://%s", page.Addr())
-	context.AfterFunc(ctx, func() { s.say("stopping  what was read is saved; Ctrl-C again ends at once") })
 
 	workerCtx, stopWorker := context.WithCancel(ctx)
 	defer stopWorker()
@@ -281,6 +280,9 @@ func (s *shop) run(ctx context.Context, page net.Listener) error {
 	select {
 	case done = <-work:
 	case <-groupCtx.Done():
+		if ctx.Err() != nil {
+			s.say("stopping  what was read is saved; Ctrl-C again ends at once")
+		}
 		stopWriting()
 		done = <-work
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"os"
 	"strings"
 	"time"
 
@@ -54,8 +55,8 @@ func (s *shop) announce(fleet *registry.Fleet) bool {
 	for i := range fleet.Tables {
 		if t := &fleet.Tables[i]; t.Totals.CurrentRows > 0 {
 			s.say("lake      first rows can be queried after %.1f s:", time.Since(s.started).Seconds())
-			s.say("          lakeweir scan %s --limit 5 \\\n              --catalog %s \\\n              --warehouse %s",
-				t.Config.CurrentTable, shellWord(s.lake.Catalog), shellWord(s.lake.Warehouse))
+			s.say("          %s scan %s --limit 5 \\\n              --catalog %s \\\n              --warehouse %s",
+				shellWord(os.Args[0]), t.Config.CurrentTable, shellWord(s.lake.Catalog), shellWord(s.lake.Warehouse))
 			if s.opts.DSN == "" { // else whoever gave it knows it, and it may hold a password
 				s.say("          for get, describe and status: export LAKEWEIR_REGISTRY='%s'", s.regDSN)
 			}

@@ -153,7 +153,8 @@ func (s *shopper) long(ctx context.Context) error {
 
 // settle counts a transaction that has ended and remembers what it left, or cleans
 // up after one that was refused. Deadlocks and doubled keys happen in a busy shop
-// and cost only their transaction.
+// and cost only their transaction; so does what somebody who tries things out has
+// made impossible, such as a column that is gone, which is said once.
 func (s *shopper) settle(ctx context.Context, p plan, done []outcome, committed bool, err error) error {
 	if err != nil {
 		refused, ok := errors.AsType[*pgconn.PgError](err)
@@ -161,10 +162,9 @@ func (s *shopper) settle(ctx context.Context, p plan, done []outcome, committed 
 			return catalog.Errorf(catalog.Unavailable, catalog.CodeSourceUnreachable,
 				"see the server's log; start again when it runs", "the shop's database was lost: %w", err)
 		}
-		if refused.Code != "40P01" && refused.Code != "23505" {
-			return fmt.Errorf("keep the shop busy: %w", err)
+		if _, said := s.refused.LoadOrStore(refused.Code+refused.Message, true); !said && refused.Code != "40P01" && refused.Code != "23505" {
+			s.cfg.Logger.WarnContext(ctx, "the shop's database refuses some of what the shop does; the rest goes on", "message", refused.Message, "sqlstate", refused.Code)
 		}
-		s.cfg.Logger.DebugContext(ctx, "transaction refused", "sqlstate", refused.Code)
 		bounded, cancel := patient(ctx)
 		defer cancel()
 		if _, err := s.conn.Exec(bounded, "rollback"); err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -54,11 +55,13 @@ type Workload struct {
 	pacer *pacer
 	tally *tally
 	ids   ids
+	// refused are the server's refusals that were said.
+	refused *sync.Map
 }
 
 // NewWorkload returns a workload that has not begun.
 func NewWorkload(cfg WorkloadConfig) *Workload {
-	return &Workload{cfg: cfg.WithDefaults(), pacer: newPacer(), tally: newTally()}
+	return &Workload{cfg: cfg.WithDefaults(), pacer: newPacer(), tally: newTally(), refused: &sync.Map{}}
 }
 
 // Stats returns what has been committed so far. It may be called at any time.

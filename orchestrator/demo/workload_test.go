@@ -166,3 +166,18 @@ func connect(t *testing.T, dsn string) *pgx.Conn {
 	t.Cleanup(func() { _ = conn.Close(context.Background()) })
 	return conn
 }
+
+func TestTheShopGoesOnWhenSomebodyDropsAColumn(t *testing.T) {
+	t.Parallel()
+	dsn := localpgtest.Database(t)
+	require.NoError(t, demo.Setup(t.Context(), dsn, 100))
+	_, err := connect(t, dsn).Exec(t.Context(), "alter table documents drop column title")
+	require.NoError(t, err)
+	w := demo.NewWorkload(demo.WorkloadConfig{DSN: dsn, Rate: 2000, Seed: 1, MaxHold: 200 * time.Millisecond})
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	stats, err := w.Run(ctx)
+	require.NoError(t, err)
+	require.Positive(t, stats.Tables["orders"].Inserted)
+	require.Zero(t, stats.Tables["documents"].Inserted)
+}
