@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	icebergio "github.com/apache/iceberg-go/io"
 	"github.com/apache/iceberg-go/table"
 
 	"github.com/lakeweir/lakeweir/catalog"
@@ -146,7 +147,8 @@ func landed(md table.Metadata, s *staged) bool {
 
 // adopt makes what the catalog answered the table to work on.
 func (l *layer) adopt(md table.Metadata, loc string) {
-	l.tbl = table.New(l.ident, md, loc, l.tbl.FS, l.tblCatalog())
+	fs := l.fs // not l.tbl.FS: that would keep every table of the past alive
+	l.tbl = table.New(l.ident, md, loc, func(context.Context) (icebergio.IO, error) { return fs, nil }, l.tblCatalog())
 }
 
 func (l *layer) tblCatalog() table.CatalogIO { return l.lake.cat }
