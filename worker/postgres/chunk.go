@@ -80,7 +80,7 @@ func (r *reader) transaction(ctx context.Context, conn *pgconn.PgConn) error {
 	if err != nil {
 		return err
 	}
-	if head.sees.xmin < r.request.waitFor { // the source looks at xmin and tries later
+	if head.sees.Xmin < r.request.waitFor { // the source looks at xmin and tries later
 		_, err := conn.Exec(ctx, "ROLLBACK").ReadAll()
 		head.rows = change.NewRows(r.table.schema)
 		r.send(ctx, &head)
@@ -114,7 +114,7 @@ func chunkHead(ctx context.Context, conn *pgconn.PgConn) (chunk, error) {
 		return chunk{}, errors.New("the server did not describe the snapshot")
 	}
 	row := result.Rows[0]
-	sees, err1 := parseVisibility(string(row[0]))
+	sees, err1 := change.ParseVisibility(string(row[0]))
 	at, err2 := catalog.ParseLSN(string(row[1]))
 	when, err3 := strconv.ParseInt(string(row[2]), 10, 64)
 	return chunk{sees: sees, at: at, time: when}, errors.Join(err1, err2, err3)

@@ -90,6 +90,6 @@ func FuzzOtherMessages(f *testing.F) {
 			require.LessOrEqual(t, 4*len(ids), len(data))
 		}
 		_, _ = parseForks(data)
-		_, _ = parseVisibility(string(data))
+		_, _ = change.ParseVisibility(string(data))
 	})
 }

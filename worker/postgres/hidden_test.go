@@ -9,7 +9,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
-	"github.com/lakeweir/lakeweir/catalog"
 	"github.com/lakeweir/lakeweir/orchestrator/localpg/localpgtest"
 	"github.com/lakeweir/lakeweir/worker/change"
 )
@@ -194,19 +193,4 @@ func TestWidenXIDFindsTheNearest(t *testing.T) {
 	} {
 		require.Equal(t, c.want, widenXID(c.near, c.xid))
 	}
-}
-
-func TestVisibilityIsReadAsTheServerPrintsIt(t *testing.T) {
-	t.Parallel()
-	v, err := parseVisibility("100:104:100,102")
-	require.NoError(t, err)
-	for xid, sees := range map[uint64]bool{99: true, 100: false, 101: true, 102: false, 103: true, 104: false, 1 << 40: false} {
-		require.Equal(t, sees, v.sees(xid), xid)
-	}
-	for _, bad := range []string{"", "1:2", "2:1:", "1:2:x", "a:2:"} {
-		_, err := parseVisibility(bad)
-		require.Error(t, err, bad)
-	}
-	_, err = catalog.ParseLSN("x")
-	require.Error(t, err)
 }

@@ -110,7 +110,7 @@ func (t *table) inReading(p place, xid uint64) bool {
 		return true
 	}
 	c := t.window.result
-	return c != nil && !t.window.streaming && p.commit < c.at && c.sees.sees(xid)
+	return c != nil && !t.window.streaming && p.commit < c.at && c.sees.Sees(xid)
 }
 
 func (s *Source) rowMessage(ctx context.Context, op byte, at catalog.LSN, body []byte) error {

@@ -129,11 +129,11 @@ func (b *beginning) resumeSnapshot(t *table, r pipeline.Resume, have tableFacts)
 	case !started && !b.newSlot:
 		// It may have been published a moment ago: what transactions older than that
 		// wrote before is not in the stream.
-		snap.waitFor = b.now.xmax
+		snap.waitFor = b.now.Xmax
 	case started && b.facts.settings["synchronous_standby_names"] != "":
 		// Transactions read before the restart may still be waiting for a standby,
 		// unseen by a reader; which they are is no longer known.
-		snap.waitFor = b.now.xmax
+		snap.waitFor = b.now.Xmax
 	}
 	if r.Cursor.IsZero() {
 		t.floor = b.end

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pglogrepl"
 
 	"github.com/lakeweir/lakeweir/catalog"
+	"github.com/lakeweir/lakeweir/worker/change"
 	"github.com/lakeweir/lakeweir/worker/pipeline"
 )
 
@@ -91,8 +92,8 @@ type beginning struct {
 	failed  map[string]pipeline.Fault
 	facts   facts
 	history forks
-	end     catalog.LSN // of the log, once the tables were published
-	now     visibility  // then
+	end     catalog.LSN       // of the log, once the tables were published
+	now     change.Visibility // then
 	newSlot bool
 }
 
@@ -291,10 +292,10 @@ func (b *beginning) readEnd(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if b.now, err = parseVisibility(sees); err != nil {
+	if b.now, err = change.ParseVisibility(sees); err != nil {
 		return err
 	}
-	b.nearXID = b.now.xmax
+	b.nearXID = b.now.Xmax
 	b.end, err = catalog.ParseLSN(end)
 	return err
 }

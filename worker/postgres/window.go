@@ -7,9 +7,9 @@ import (
 
 // chunk is rows of one table, read at one point of the log.
 type chunk struct {
-	sees visibility  // of its transaction
-	at   catalog.LSN // P: the end of the log, noted after the snapshot was taken
-	time int64       // when it was read, by the server's clock
+	sees change.Visibility // of its transaction
+	at   catalog.LSN       // P: the end of the log, noted after the snapshot was taken
+	time int64             // when it was read, by the server's clock
 	rows *change.Rows
 	keys [][]byte // by row; nil for a table without a key
 	// bound is the key of the last row as texts; nil when there is no row.
@@ -78,7 +78,7 @@ func overtake(c *chunk, changes []change.Change, read int) []bool {
 	var byKey map[string]int
 	for i := range changes {
 		ch := &changes[i]
-		if c.sees.sees(ch.TxID) {
+		if c.sees.Sees(ch.TxID) {
 			continue
 		}
 		if overtaken == nil {
@@ -146,7 +146,7 @@ func mergeKeyless(held *builder, c *chunk, generation uint32, next uint64) (out,
 		switch ch := held.changes[i]; {
 		case ch.Position.Commit >= c.at:
 			rest.changes = append(rest.changes, ch)
-		case !c.sees.sees(ch.TxID):
+		case !c.sees.Sees(ch.TxID):
 			before.changes = append(before.changes, ch)
 		}
 	}

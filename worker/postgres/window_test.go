@@ -151,11 +151,11 @@ func TestMergedChunksFoldToTheTable(t *testing.T) {
 		for range before {
 			h.transaction(t, rapid.Bool().Draw(t, "visible"))
 		}
-		c := &chunk{at: h.lsn + 8, rows: change.NewRows(modelSchema), sees: visibility{xmin: 10, xmax: h.xid + 1}}
+		c := &chunk{at: h.lsn + 8, rows: change.NewRows(modelSchema), sees: change.Visibility{Xmin: 10, Xmax: h.xid + 1}}
 		for xid := range h.unseen {
-			c.sees.running = append(c.sees.running, xid)
+			c.sees.Running = append(c.sees.Running, xid)
 		}
-		slices.Sort(c.sees.running)
+		slices.Sort(c.sees.Running)
 		for _, id := range slices.Sorted(maps.Keys(h.seen)) {
 			row := c.rows.Add()
 			c.rows.SetFixed(row, 0, id)

@@ -88,10 +88,10 @@ func (s *Source) usable(t *table, c *chunk) bool {
 	if t.window.streaming { // a further piece of the transaction that was found usable
 		return true
 	}
-	if c.sees.xmin < t.snap.waitFor {
+	if c.sees.Xmin < t.snap.waitFor {
 		if !t.snap.waited {
 			t.snap.waited = true
-			s.log.Info("the table's rows are read once the transactions that were open when it was published have ended", "table", t.cfg.ID(), "oldest", c.sees.xmin)
+			s.log.Info("the table's rows are read once the transactions that were open when it was published have ended", "table", t.cfg.ID(), "oldest", c.sees.Xmin)
 		}
 		s.closeWindow(t)
 		t.snap.notUntil = s.cfg.Clock().Add(time.Second)

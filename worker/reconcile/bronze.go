@@ -90,7 +90,7 @@ func (m *moment) seesChange(c *change.Change) bool {
 	if c.Op == change.Read {
 		return c.Position.Commit < m.lsn
 	}
-	return m.sees.sees(c.TxID)
+	return m.sees.Sees(c.TxID)
 }
 
 // checkPositions checks that no two events of bronze stand at one position and

@@ -211,18 +211,3 @@ func TestTimelineFindsEveryBrokenRule(t *testing.T) {
 		require.True(t, found, "%s: %v", c.want, wrong.shown)
 	}
 }
-
-func TestVisibilityReadsWhatPostgresPrints(t *testing.T) {
-	t.Parallel()
-	v, err := parseVisibility("10:15:12,10")
-	require.NoError(t, err)
-	for xid, want := range map[uint64]bool{9: true, 10: false, 11: true, 12: false, 13: true, 14: true, 15: false, 99: false} {
-		require.Equal(t, want, v.sees(xid), xid)
-	}
-	_, err = parseVisibility("7:7:")
-	require.NoError(t, err)
-	for _, bad := range []string{"", "1", "1:2", "2:1:", "1:2:x", "a:b:c"} {
-		_, err := parseVisibility(bad)
-		require.Error(t, err, bad)
-	}
-}

@@ -126,7 +126,7 @@ func TestKeylessEventsAddUpToTheRows(t *testing.T) {
 			return row{rapid.SampledFrom([]string{"a", "b"}).Draw(t, "v"), rapid.Int64Range(0, 2).Draw(t, "n")}
 		}
 		var live []row
-		m := moment{sees: visibility{xmin: 1 << 60, xmax: 1 << 60}, lsn: 1 << 60}
+		m := moment{sees: change.Visibility{Xmin: 1 << 60, Xmax: 1 << 60}, lsn: 1 << 60}
 		for i := range rapid.IntRange(0, 40).Draw(t, "events") {
 			c := change.Change{Before: -1, After: -1, Other: -1, TxID: uint64(i)}
 			switch op := rapid.SampledFrom([]change.Op{change.Create, change.Create, change.Read, change.Update, change.Delete, change.Truncate}).Draw(t, "op"); {

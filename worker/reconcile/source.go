@@ -13,6 +13,7 @@ import (
 
 	"github.com/lakeweir/lakeweir/catalog"
 	"github.com/lakeweir/lakeweir/catalog/typemap"
+	"github.com/lakeweir/lakeweir/worker/change"
 )
 
 // source is one connection to the database, for one transaction at a time.
@@ -23,7 +24,7 @@ type source struct {
 
 // moment is what a transaction at the source sees.
 type moment struct {
-	sees visibility
+	sees change.Visibility
 	// lsn is an end of the log by which every transaction that is seen had
 	// committed.
 	lsn catalog.LSN
@@ -102,7 +103,7 @@ func (s *source) begin(ctx context.Context) (moment, error) {
 		return moment{}, err
 	}
 	var m moment
-	if m.sees, err = parseVisibility(string(rows[0][0])); err != nil {
+	if m.sees, err = change.ParseVisibility(string(rows[0][0])); err != nil {
 		return m, err
 	}
 	if m.lsn, err = catalog.ParseLSN(string(rows[0][1])); err != nil {
