@@ -33,7 +33,13 @@ type findings struct {
 	list   []catalog.Finding
 }
 
+// add ends a fix that is SQL as psql wants it; what is to be said beside it is an SQL
+// comment, so that the whole can be pasted.
 func (f *findings) add(severity catalog.Severity, code catalog.Code, table, fix, format string, args ...any) {
+	verb, _, _ := strings.Cut(fix, " ")
+	if slices.Contains([]string{"ALTER", "CREATE", "GRANT", "SELECT"}, verb) && !strings.Contains(fix, "-- ") {
+		fix += ";"
+	}
 	f.list = append(f.list, catalog.Finding{
 		Severity: severity, Code: code, Source: f.source, Table: table, Message: fmt.Sprintf(format, args...), Fix: fix,
 	})
@@ -59,17 +65,17 @@ func judgeServer(out *findings, source *catalog.Source, f facts) {
 		out.add(catalog.Blocks, catalog.CodeSourceLimits, "", "connect to the primary", "the server is a standby: neither slot nor heartbeat can be written there")
 	}
 	if level := f.settings["wal_level"]; level != "logical" {
-		out.add(catalog.Blocks, catalog.CodeSourceWALLevel, "", "ALTER SYSTEM SET wal_level = logical; then restart the server", "wal_level is %s, so the log does not hold the rows' changes", level)
+		out.add(catalog.Blocks, catalog.CodeSourceWALLevel, "", "ALTER SYSTEM SET wal_level = logical; -- then restart the server", "wal_level is %s, so the log does not hold the rows' changes", level)
 	}
 	if !f.replicates {
-		out.add(catalog.Blocks, catalog.CodeSourceGrant, "", "ALTER ROLE "+quoteIdent(f.role)+" REPLICATION (Amazon RDS: GRANT rds_replication TO "+quoteIdent(f.role)+")", "role %s may not replicate", f.role)
+		out.add(catalog.Blocks, catalog.CodeSourceGrant, "", "ALTER ROLE "+quoteIdent(f.role)+" REPLICATION; -- Amazon RDS: GRANT rds_replication TO "+quoteIdent(f.role), "role %s may not replicate", f.role)
 	}
 	if f.slot == nil && f.slots >= f.number("max_replication_slots") {
-		out.add(catalog.Blocks, catalog.CodeSourceLimits, "", fmt.Sprintf("drop a slot nobody needs, or ALTER SYSTEM SET max_replication_slots = %d; then restart the server", f.slots+4),
+		out.add(catalog.Blocks, catalog.CodeSourceLimits, "", fmt.Sprintf("ALTER SYSTEM SET max_replication_slots = %d; -- then restart the server, or drop a slot nobody needs", f.slots+4),
 			"all %d replication slots (max_replication_slots) are taken", f.slots)
 	}
 	if (f.slot == nil || !f.slot.active) && f.senders >= f.number("max_wal_senders") {
-		out.add(catalog.Blocks, catalog.CodeSourceLimits, "", fmt.Sprintf("ALTER SYSTEM SET max_wal_senders = %d; then restart the server", f.senders+4),
+		out.add(catalog.Blocks, catalog.CodeSourceLimits, "", fmt.Sprintf("ALTER SYSTEM SET max_wal_senders = %d; -- then restart the server", f.senders+4),
 			"all %d replication connections (max_wal_senders) are taken", f.senders)
 	}
 	if ms := f.number("wal_sender_timeout"); ms > 0 && ms < 10_000 {
@@ -87,10 +93,10 @@ func judgeRetention(out *findings, source *catalog.Source, f facts) {
 	switch {
 	case !known:
 	case mib < 0:
-		out.add(catalog.Notes, catalog.CodeSourceLimits, "", "ALTER SYSTEM SET max_slot_wal_keep_size = '"+megabytes(source.WALBudget*2)+"'; SELECT pg_reload_conf(), if losing the slot is better than a full disk",
+		out.add(catalog.Notes, catalog.CodeSourceLimits, "", "ALTER SYSTEM SET max_slot_wal_keep_size = '"+megabytes(source.WALBudget*2)+"'; SELECT pg_reload_conf(); -- if losing the slot is better than a full disk",
 			"max_slot_wal_keep_size is unlimited: a slot that is not read can fill the disk")
 	case mib<<20 < source.WALBudget:
-		out.add(catalog.Limits, catalog.CodeSourceLimits, "", "ALTER SYSTEM SET max_slot_wal_keep_size = '"+megabytes(source.WALBudget*2)+"'; SELECT pg_reload_conf(), or lower wal_budget",
+		out.add(catalog.Limits, catalog.CodeSourceLimits, "", "ALTER SYSTEM SET max_slot_wal_keep_size = '"+megabytes(source.WALBudget*2)+"'; SELECT pg_reload_conf(); -- or lower wal_budget",
 			"max_slot_wal_keep_size is %d MB, below the source's WAL budget of %s: the slot may be lost before anybody is warned", mib, megabytes(source.WALBudget))
 	}
 	if idle := f.number("idle_replication_slot_timeout"); idle > 0 {
@@ -127,7 +133,7 @@ func judgeSlot(out *findings, source *catalog.Source, f facts) {
 	case f.slot.database != f.database:
 		out.add(catalog.Blocks, catalog.CodeSourceSlot, "", "name another slot in source.yaml", "slot %s is of database %s, not %s", name, f.slot.database, f.database)
 	case f.slot.lost():
-		out.add(catalog.Blocks, catalog.CodeSourceSlot, "", drop+"; then let the tables be read anew", "slot %s is lost (%s): the log it needs is gone", name, f.slot.why())
+		out.add(catalog.Blocks, catalog.CodeSourceSlot, "", drop+"; -- then let the tables be read anew", "slot %s is lost (%s): the log it needs is gone", name, f.slot.why())
 	}
 }
 

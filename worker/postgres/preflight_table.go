@@ -230,7 +230,7 @@ func judgeKeyless(out *findings, t *catalog.Table, have tableFacts) {
 		}
 		out.add(severity, catalog.CodeSourceIdentity, name, "ALTER TABLE "+quoteName(t.Name)+" REPLICA IDENTITY FULL", "%s has no replica identity: %s", name, when)
 	case have.identity != "f":
-		out.add(catalog.Notes, catalog.CodeSourceIdentity, name, "ALTER TABLE "+quoteName(t.Name)+" REPLICA IDENTITY FULL, if bronze shall show whole rows before a change", "updates and deletes of %s carry the key's columns only", name)
+		out.add(catalog.Notes, catalog.CodeSourceIdentity, name, "ALTER TABLE "+quoteName(t.Name)+" REPLICA IDENTITY FULL; -- if bronze shall show whole rows before a change", "updates and deletes of %s carry the key's columns only", name)
 	}
 }
 
