@@ -208,22 +208,14 @@ func (r *currentRows) len() int { return len(r.rows) }
 func (r *currentRows) appendColumn(name string, b array.Builder, lo, hi int) bool {
 	rows, n := r.rows[lo:hi], hi-lo
 	switch name {
-	case colLSN:
-		appendInts[*array.Int64Builder](b, n, func(i int) int64 { return int64(rows[i].Stamp.LSN) })
-	case colUpdatedAt, colSourceTS:
+	case colUpdatedAt:
 		appendInts[*array.TimestampBuilder](b, n, func(i int) arrow.Timestamp { return arrow.Timestamp(rows[i].Stamp.CommitTime) })
 	case colIsDeleted:
 		appendBools(b, n, func(i int) bool { return rows[i].Deleted })
 	case colFromSnapshot:
 		appendBools(b, n, func(i int) bool { return rows[i].FromSnapshot })
-	case colGeneration:
-		appendInts[*array.Int32Builder](b, n, func(i int) int32 { return int32(rows[i].Stamp.Position.Generation) })
-	case colCommitLSN:
-		appendInts[*array.Int64Builder](b, n, func(i int) int64 { return int64(rows[i].Stamp.Position.Commit) })
-	case colOrdinal:
-		appendInts[*array.Int64Builder](b, n, func(i int) int64 { return int64(rows[i].Stamp.Position.Ordinal) })
 	default:
-		return r.images.appendColumn(name, b, lo, hi)
+		return appendStamp(name, b, n, func(i int) *fold.Stamp { return &rows[i].Stamp }) || r.images.appendColumn(name, b, lo, hi)
 	}
 	return true
 }

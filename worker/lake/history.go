@@ -250,18 +250,8 @@ func (r *historyRows) appendColumn(name string, b array.Builder, lo, hi int) boo
 		appendBools(b, n, func(i int) bool { return rows[i].To == fold.Open })
 	case colHistoryOp:
 		appendOps(b, n, func(i int) change.Op { return rows[i].Op })
-	case colLSN:
-		appendInts[*array.Int64Builder](b, n, func(i int) int64 { return int64(rows[i].Stamp.LSN) })
-	case colSourceTS:
-		appendInts[*array.TimestampBuilder](b, n, func(i int) arrow.Timestamp { return arrow.Timestamp(rows[i].Stamp.CommitTime) })
-	case colGeneration:
-		appendInts[*array.Int32Builder](b, n, func(i int) int32 { return int32(rows[i].Stamp.Position.Generation) })
-	case colCommitLSN:
-		appendInts[*array.Int64Builder](b, n, func(i int) int64 { return int64(rows[i].Stamp.Position.Commit) })
-	case colOrdinal:
-		appendInts[*array.Int64Builder](b, n, func(i int) int64 { return int64(rows[i].Stamp.Position.Ordinal) })
 	default:
-		return r.images.appendColumn(name, b, lo, hi)
+		return appendStamp(name, b, n, func(i int) *fold.Stamp { return &rows[i].Stamp }) || r.images.appendColumn(name, b, lo, hi)
 	}
 	return true
 }

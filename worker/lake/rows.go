@@ -8,7 +8,6 @@ import (
 	"sync"
 
 	"github.com/apache/arrow-go/v18/arrow"
-	"github.com/apache/arrow-go/v18/arrow/array"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/lakeweir/lakeweir/catalog"
@@ -271,121 +270,6 @@ func (k keyReader) each(rec record, sel []int, f func(i int, key []byte) error) 
 		}
 	}
 	return nil
-}
-
-// images appends the columns that rows of current and history share: the source's
-// and _unavailable_columns.
-type images struct {
-	schema *catalog.Schema
-	refs   []change.Ref
-}
-
-func (m images) size() int {
-	total, last := 0, (*change.Rows)(nil)
-	n := 0
-	for _, r := range m.refs {
-		if r.Rows != last && r.Rows.Len() > 0 {
-			last = r.Rows
-			n = r.Rows.Size() / r.Rows.Len()
-		}
-		total += n
-	}
-	return total
-}
-
-func (m images) appendColumn(name string, b array.Builder, lo, hi int) bool {
-	if name == colUnavailable {
-		appendMarked(b, m.refs[lo:hi], change.Unavailable)
-		return true
-	}
-	col := m.schema.Index(name)
-	if col < 0 {
-		return false
-	}
-	columnar.Append(b, m.schema.Columns[col].Type, m.refs[lo:hi], col)
-	return true
-}
-
-func (m images) repeats(path []string) bool {
-	if len(path) != 1 {
-		return path[0] == colUnavailable
-	}
-	col := m.schema.Index(path[0])
-	return col >= 0 && repeating(m.refs, col)
-}
-
-// repeating samples a text column: whether a dictionary is worth its time.
-func repeating(refs []change.Ref, col int) bool {
-	const sample = 200
-	seen, n := make(map[string]struct{}, 16), 0
-	step := max(1, len(refs)/sample)
-	for i := 0; i < len(refs); i += step {
-		r := refs[i]
-		if r.IsZero() || !r.Rows.HasValue(r.Row, col) {
-			continue
-		}
-		v := r.Rows.Bytes(r.Row, col)
-		if len(v) > 256 {
-			return false
-		}
-		n++
-		seen[string(v)] = struct{}{}
-	}
-	return len(seen)*5 <= n
-}
-
-// appendMarked adds, for each ref, the names of its columns with a mark, or NULL
-// when there are none.
-func appendMarked(b array.Builder, refs []change.Ref, mark change.Mark) {
-	lb := builder[*array.ListBuilder](b)
-	names := builder[*array.StringBuilder](lb.ValueBuilder())
-	for _, r := range refs {
-		open := false
-		if !r.IsZero() {
-			for col, c := range r.Rows.Schema().Columns {
-				if r.Rows.Mark(r.Row, col) != mark {
-					continue
-				}
-				if !open {
-					lb.Append(true)
-					open = true
-				}
-				names.Append(c.Name)
-			}
-		}
-		if !open {
-			lb.AppendNull()
-		}
-	}
-}
-
-// builder is the column's builder as what the layout makes it; that a table has the
-// layout's types was checked when it was opened.
-func builder[B array.Builder](b array.Builder) B {
-	bb, ok := b.(B)
-	if !ok {
-		panic("lake: no column is built by " + b.Type().String())
-	}
-	return bb
-}
-
-type intBuilder[T any] interface {
-	array.Builder
-	Append(v T)
-}
-
-func appendInts[B intBuilder[T], T ~int32 | ~int64](b array.Builder, n int, get func(i int) T) {
-	bb := builder[B](b)
-	for i := range n {
-		bb.Append(get(i))
-	}
-}
-
-func appendBools(b array.Builder, n int, get func(i int) bool) {
-	bb := builder[*array.BooleanBuilder](b)
-	for i := range n {
-		bb.Append(get(i))
-	}
 }
 
 func stampPosition(generation, commit, ordinal int64) catalog.Position {

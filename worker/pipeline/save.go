@@ -1,0 +1,112 @@
+package pipeline
+
+import (
+	"context"
+	"runtime/debug"
+	"time"
+
+	"github.com/lakeweir/lakeweir/catalog"
+	"github.com/lakeweir/lakeweir/worker/change"
+)
+
+// saveDue starts the saves that are due.
+func (p *Pipeline) saveDue(ctx context.Context, force bool) {
+	now := p.cfg.Clock()
+	for _, t := range p.tables {
+		if p.saving >= p.cfg.Limits.Parallel {
+			return
+		}
+		if t.saving || t.state.Stopped() || t.abandoned {
+			continue
+		}
+		bronzeEvery, layersEvery := cadence(t.table.Tier)
+		if p.cfg.Limits.SaveEvery > 0 {
+			bronzeEvery, layersEvery = p.cfg.Limits.SaveEvery, p.cfg.Limits.SaveEvery
+		}
+		n := t.due(now, bronzeEvery, p.cfg.Limits, force)
+		foldDue := force || layersEvery <= bronzeEvery || now.Sub(t.folded) >= layersEvery
+		lags := t.lagging() && foldDue && !now.Before(t.retryAt)
+		if n == 0 && !lags {
+			continue
+		}
+		p.save(ctx, t, t.split(n, now), foldDue)
+	}
+}
+
+func (p *Pipeline) save(ctx context.Context, t *tableRun, batches []*change.Batch, foldNow bool) {
+	t.saving = true
+	t.savingLow, t.savingTime, _ = lowest(batches)
+	t.savingBytes = 0
+	for _, b := range batches {
+		t.savingBytes += b.Size()
+	}
+	p.saving++
+	// A save is never broken off half-way by the end of the context; it has its own
+	// bound in Limits.DrainWithin.
+	ctx = context.WithoutCancel(ctx)
+	go func() {
+		r := result{table: t, batches: batches}
+		defer func() {
+			if v := recover(); v != nil {
+				r.err = catalog.Errorf(catalog.Internal, catalog.CodeInternal, "see the worker's log for the stack; please report it",
+					"saving %s panicked", t.table.ID())
+				p.cfg.Logger.ErrorContext(ctx, "panic while saving", "table", t.table.ID(), "panic", v, "stack", string(debug.Stack()))
+			}
+			p.results <- r
+		}()
+		r.record, r.err = p.saveNow(ctx, t, batches, foldNow)
+	}()
+}
+
+func (p *Pipeline) saveNow(ctx context.Context, t *tableRun, batches []*change.Batch, foldNow bool) (BatchRecord, error) {
+	var schema *catalog.Schema
+	if len(batches) > 0 {
+		schema = batches[len(batches)-1].Rows.Schema()
+	}
+	if err := t.keeper.open(ctx, p.cfg.Lake, t.table, schema); err != nil {
+		return BatchRecord{}, err
+	}
+	return t.keeper.save(ctx, t.table, batches, foldNow, p.cfg.Clock)
+}
+
+// saved takes note of how a save ended.
+func (p *Pipeline) saved(ctx context.Context, r result) {
+	t := r.table
+	t.saving, t.savingLow, t.savingTime, t.savingBytes = false, 0, 0, 0
+	p.saving--
+	now := p.cfg.Clock()
+	switch {
+	case r.err == nil:
+		t.tries, t.retryAt = 0, time.Time{}
+		if t.state == catalog.Pending || t.state == catalog.Snapshotting || t.state == catalog.Streaming || t.state == catalog.Lagging {
+			t.state = running(t.bronze)
+		}
+		if len(r.batches) > 0 || r.record.Current != (Commit{}) || r.record.History != (Commit{}) {
+			p.cfg.Observer.Batch(ctx, r.record)
+		}
+	case catalog.KindOf(r.err).Retryable() && !rival(r.err):
+		// The lake is away: keep what is read and try again.
+		t.tries++
+		wait := min(time.Second<<min(t.tries, 5), 30*time.Second)
+		t.retryAt = now.Add(wait)
+		t.putBack(r.batches)
+		p.cfg.Logger.WarnContext(ctx, "saving will be tried again", "table", t.table.ID(), "in", wait, "error", r.err)
+	default:
+		t.putBack(r.batches)
+		p.stop(t, Fault{Table: t.table.Name.String(), State: quarantineState(r.err), Err: catalog.Public(r.err)})
+	}
+	p.endStopped(ctx)
+}
+
+// rival reports an error that waiting does not mend.
+func rival(err error) bool {
+	code := catalog.Public(err).Code
+	return code == catalog.CodeLakeConflict || code == catalog.CodeGap
+}
+
+func quarantineState(err error) catalog.State {
+	if catalog.Public(err).Code == catalog.CodeGap {
+		return catalog.Gap
+	}
+	return catalog.Quarantined
+}
