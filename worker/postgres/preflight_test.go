@@ -164,7 +164,7 @@ func TestAPublicationThatLeavesChangesOutKeepsTheSourceFromStarting(t *testing.T
 	e := catalog.Public(err)
 	require.Equal(t, catalog.CodeSourcePublication, e.Code)
 	require.Equal(t, "publication lakeweir_shop leaves out delete and truncate: such changes would never reach the lake", e.Message)
-	require.Equal(t, `ALTER PUBLICATION "lakeweir_shop" SET (publish = 'insert, update, delete, truncate')`, e.Hint)
+	require.Equal(t, `ALTER PUBLICATION "lakeweir_shop" SET (publish = 'insert, update, delete, truncate');`, e.Hint)
 	l.exec(e.Hint)
 	require.Empty(t, l.begin())
 }
