@@ -81,6 +81,9 @@ func compareTable(ctx context.Context, cfg CompareConfig, l *lake.Lake, t *catal
 	opts := cfg.Options
 	opts.Source, opts.DSN, opts.Logger = cfg.Source, cfg.DSN, cfg.Logger
 	opts.Lake = comparedLake{lake: l, source: cfg.Source}
+	if cfg.Registry != nil {
+		opts.Through = func(ctx context.Context, t *catalog.Table) (catalog.LSN, error) { return said(ctx, cfg.Registry, t) }
+	}
 	if len(t.PII) > 0 {
 		masking, err := privacy.NewText([]byte(cfg.TokenKey.Reveal()))
 		if err != nil {
@@ -109,6 +112,17 @@ func compareTable(ctx context.Context, cfg CompareConfig, l *lake.Lake, t *catal
 		SourceRows: result.SourceRows, LakeRows: result.LakeRows, Differing: result.Differing + result.Violations,
 		Report: doc, Took: result.Took.Round(time.Millisecond),
 	})
+}
+
+// said is up to where the worker has said that a table's bronze is complete; an
+// error when it has said that the table has stopped.
+func said(ctx context.Context, r *registry.Registry, t *catalog.Table) (catalog.LSN, error) {
+	through, fault, err := r.BronzeThrough(ctx, t.Source, t.Name.String())
+	if err != nil || fault == nil {
+		return through, err
+	}
+	return 0, catalog.Errorf(catalog.Unavailable, catalog.CodeReconcile, "lakeweir describe table "+t.ID()+" says what to do; compare it when it goes on",
+		"table %s has stopped: %s", t.ID(), fault.Code)
 }
 
 // comparedLake is the lake as a comparison reads it.

@@ -3,6 +3,7 @@ package registry
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -48,6 +49,27 @@ func (r *Registry) Sources(ctx context.Context) (out []SourceView, err error) {
 		return err
 	})
 	return out, err
+}
+
+// BronzeThrough is how far the worker has said that a table's bronze is complete, and
+// why the table is stopped, nil when it is not. 0 when nothing was said.
+func (r *Registry) BronzeThrough(ctx context.Context, source, table string) (through catalog.LSN, fault *Fault, err error) {
+	err = r.read(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		var bronze, code, message, hint *string
+		err := tx.QueryRow(ctx, `select s.bronze_through::text, s.code, s.message, s.hint from lakeweir.tables t
+			join lakeweir.table_status s on s.table_id = t.id where t.source = $1 and t.name = $2`, source, table).Scan(&bronze, &code, &message, &hint)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("read how far table %s/%s is: %w", source, table, err)
+		}
+		if code != nil && *code != "" {
+			fault = &Fault{Code: catalog.Code(*code), Message: *message, Hint: *hint}
+		}
+		return parseLSNs(lsnInto{bronze, &through})
+	})
+	return through, fault, err
 }
 
 // Table reads one table with its past, or fails with table.not_found.

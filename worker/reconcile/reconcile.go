@@ -35,9 +35,14 @@ type Config struct {
 	// as many as it has room for. Comparing with the source is mostly waiting.
 	Turns chan struct{}
 	// Poll is how often the lake is asked how far it has come; default 100 ms.
-	Poll   time.Duration
-	Logger *slog.Logger
-	Clock  func() time.Time // default time.Now
+	Poll time.Duration
+	// Through, when not nil, is up to where the worker has said that a table's bronze
+	// is complete. The slot knows that of the table alone that has come least far, so
+	// without it no table can be compared while one has stopped. An error ends the
+	// waiting, such as that the table has stopped itself.
+	Through func(ctx context.Context, table *catalog.Table) (catalog.LSN, error)
+	Logger  *slog.Logger
+	Clock   func() time.Time // default time.Now
 }
 
 // Reconciler compares the tables of one source. Use one for one call at a time.
@@ -163,9 +168,19 @@ func (r *Reconciler) pin(ctx context.Context, src *source, table *catalog.Table,
 	var where string
 	err := r.until(ctx, func(ctx context.Context) (bool, error) {
 		through, err := src.confirmed(ctx, r.cfg.Source.Slot)
-		if err != nil || through == 0 {
-			where = "the source has no replication slot " + r.cfg.Source.Slot
+		if err != nil {
 			return false, err
+		}
+		if through == 0 {
+			where = "the source has no replication slot " + r.cfg.Source.Slot
+			return false, nil
+		}
+		if through < m.lsn && r.cfg.Through != nil {
+			said, err := r.cfg.Through(ctx, table)
+			if err != nil {
+				return false, err
+			}
+			through = max(through, said)
 		}
 		where = "the source is at " + m.lsn.String() + ", bronze is known to be complete up to " + through.String()
 		return through >= m.lsn, nil
