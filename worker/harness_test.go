@@ -226,7 +226,9 @@ func (r *rig) wait(ok func(*registry.TableView) bool) {
 			require.Fail(r.t, "the worker ended", "%v", err)
 		case <-deadline:
 			for _, v := range views {
-				r.t.Logf("%s: %+v", v.Name, v)
+				if !ok(&v) {
+					r.t.Logf("%s: %s %+v, bronze %s, current %s, history %s, snapshot %+v", v.Name, v.State, v.Fault, v.BronzeThrough, v.CurrentThrough, v.HistoryThrough, v.Snapshot)
+				}
 			}
 			require.Fail(r.t, "the lake does not catch up")
 		}
