@@ -204,7 +204,8 @@ func (r *rig) landed() {
 		if t := r.table(v.Name.String()); t.History {
 			through = min(through, v.HistoryThrough)
 		}
-		return v.State.Stopped() || v.State == catalog.Streaming && through >= want
+		read := v.State == catalog.Streaming || v.State == catalog.Lagging
+		return v.State.Stopped() || read && through >= want
 	})
 }
 
