@@ -17,9 +17,8 @@ import (
 	"github.com/lakeweir/lakeweir/worker/change"
 )
 
-// nestedCondition is a condition on a field of a struct or on a list, which
-// Iceberg's scan does not evaluate on rows.
-type nestedCondition struct {
+// rowCondition is a condition that is evaluated here, on the rows that were read.
+type rowCondition struct {
 	column  viewColumn
 	at      int // its index among the columns read
 	compare Comparison
@@ -27,28 +26,37 @@ type nestedCondition struct {
 	bytes   []byte
 }
 
-// filter turns conditions into Iceberg's expression and those that are left to us.
-func (v *View) filter(conditions []Condition) (iceberg.BooleanExpression, []nestedCondition, error) {
+// filter turns conditions into Iceberg's expression and those that are left to us:
+// all on fields of structs and on lists, which Iceberg's scan does not evaluate on
+// rows, and every one where it misreads filters, for which its expression then only
+// chooses the files.
+func (v *View) filter(conditions []Condition) (iceberg.BooleanExpression, []rowCondition, error) {
 	var out iceberg.BooleanExpression = iceberg.AlwaysTrue{}
-	var nested []nestedCondition
+	var own []rowCondition
+	all := v.misreadsFilters()
 	for _, c := range conditions {
 		column, fixed, value, err := v.operand(c)
-		switch {
-		case err != nil:
+		if err != nil {
 			return nil, nil, err
-		case column.field != "" || column.Type.Kind == catalog.List:
-			nested = append(nested, nestedCondition{column: column, compare: c.Compare, fixed: fixed, bytes: value})
-		default:
+		}
+		ours := column.field != "" || column.Type.Kind == catalog.List
+		if ours || all {
+			own = append(own, rowCondition{column: column, compare: c.Compare, fixed: fixed, bytes: value})
+		}
+		if !ours {
 			out = iceberg.NewAnd(out, predicate(column, c.Compare, fixed, value))
 		}
 	}
-	return out, nested, nil
+	return out, own, nil
 }
 
 // operand returns the column of a condition and its value, as change.Rows has it.
 func (v *View) operand(c Condition) (column viewColumn, fixed int64, value []byte, err error) {
 	at := slices.IndexFunc(v.columns, func(col viewColumn) bool { return col.Name == c.Column })
 	if at < 0 {
+		if fields := v.fieldsOf(c.Column); len(fields) > 0 {
+			return column, 0, nil, whereFault(c.where, c.at, "use one of its fields, such as "+fields[0], "column %q is a struct: conditions are on its fields", c.Column)
+		}
 		e := v.noColumn(c.Column)
 		return column, 0, nil, whereFault(c.where, c.at, e.Hint, "%s", e.Message)
 	}
@@ -85,7 +93,7 @@ func predicate(column viewColumn, compare Comparison, fixed int64, value []byte)
 }
 
 // met reports whether a row meets the condition.
-func (c *nestedCondition) met(rows *change.Rows, row int) bool {
+func (c *rowCondition) met(rows *change.Rows, row int) bool {
 	has := rows.HasValue(row, c.at)
 	switch c.compare {
 	case IsNull:
