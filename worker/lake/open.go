@@ -5,12 +5,14 @@ import (
 	"database/sql"
 	"errors"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/apache/iceberg-go"
@@ -80,7 +82,7 @@ func (l *Lake) connect(ctx context.Context, cfg Config, t target) error {
 	}
 	switch t.kind {
 	case sqliteCatalog:
-		if err := os.MkdirAll(filepath.Dir(t.path), 0o755); err != nil { //nolint:gosec // other readers of the lake run as other users
+		if err := createFile(t.path); err != nil {
 			return err
 		}
 		// WAL lets readers and writers of several processes go on beside each other;
@@ -113,6 +115,25 @@ func (l *Lake) connect(ctx context.Context, cfg Config, t target) error {
 		}
 	}
 	return nil
+}
+
+// createFile makes an empty file, which SQLite takes for an empty catalog, where there
+// is none. A path that can never be written to is a mistake in the configuration;
+// SQLite would only say that it cannot open it.
+func createFile(path string) error {
+	err := os.MkdirAll(filepath.Dir(path), 0o755) //nolint:gosec // other readers of the lake run as other users
+	if err == nil {
+		var f *os.File
+		if f, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644); err == nil { //nolint:gosec // as above
+			return f.Close()
+		}
+	}
+	for _, never := range []error{fs.ErrNotExist, fs.ErrPermission, syscall.ENOTDIR, syscall.EISDIR, syscall.EROFS} {
+		if errors.Is(err, never) {
+			return catalog.Errorf(catalog.Invalid, catalog.CodeLakeConfig, "name a file that can be written to, as in sqlite:///path/catalog.db", "the catalog's file cannot be created: %w", err)
+		}
+	}
+	return err
 }
 
 func (l *Lake) connectSQL(ctx context.Context, name, driver, dsn string, dialect sqlcat.SupportedDialect, props iceberg.Properties) error {

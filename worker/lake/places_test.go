@@ -166,6 +166,17 @@ func TestAWrongConfigurationIsExplained(t *testing.T) {
 	}
 }
 
+func TestACatalogThatCannotBeCreatedIsAWrongConfiguration(t *testing.T) {
+	t.Parallel()
+	for _, path := range []string{"/dev/null/x.db", "/proc/nope/x.db", t.TempDir()} {
+		_, err := Open(t.Context(), Config{Catalog: "sqlite://" + path, Warehouse: t.TempDir()}, nil)
+		e := catalog.Public(err)
+		require.Equal(t, catalog.CodeLakeConfig, e.Code, path)
+		require.Equal(t, catalog.Invalid, e.Kind, path)
+		require.Contains(t, e.Message, "the catalog's file cannot be created")
+	}
+}
+
 func TestSecretsDoNotShow(t *testing.T) {
 	t.Parallel()
 	_, err := Open(t.Context(), Config{Catalog: "postgres://app:hunter2%21@127.0.0.1:1/lake?connect_timeout=2", Warehouse: t.TempDir()}, nil)
