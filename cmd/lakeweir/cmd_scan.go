@@ -5,9 +5,11 @@ import (
 	"context"
 	"encoding/csv"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -15,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lakeweir/lakeweir/catalog"
+	"github.com/lakeweir/lakeweir/catalog/tableconfig"
 	"github.com/lakeweir/lakeweir/catalog/typemap"
 	"github.com/lakeweir/lakeweir/worker/change"
 	"github.com/lakeweir/lakeweir/worker/lake"
@@ -88,7 +91,7 @@ func runScan(ctx context.Context, app *App, opts ScanOptions) error {
 	}
 	schema, rows, err := view.Scan(ctx, scan)
 	if err != nil {
-		return err
+		return nearColumn(err, view.Columns(), scan)
 	}
 	out := bufio.NewWriter(app.Stdout)
 	switch app.Output {
@@ -126,7 +129,60 @@ func findView(ctx context.Context, l *lake.Lake, opts ScanOptions) (*lake.View, 
 			return nil, err
 		}
 	}
-	return nil, first
+	return nil, nearTable(ctx, l, opts, first)
+}
+
+// nearTable adds the table that was probably meant to an error that says that there is
+// none of the name.
+func nearTable(ctx context.Context, l *lake.Lake, opts ScanOptions, err error) error {
+	if opts.Snapshot != 0 {
+		return err // there may be the table, without the snapshot
+	}
+	tables, terr := l.Tables(ctx)
+	if terr != nil {
+		return err // which says more about what was asked
+	}
+	names := make([]string, len(tables))
+	for i, t := range tables {
+		names[i] = strings.Join(t.Ident, ".")
+	}
+	return didYouMean(err, opts.Table, names)
+}
+
+// nearColumn adds the column that was probably meant to an error of a scan that asks
+// for a column that is not there.
+func nearColumn(err error, columns []catalog.Column, scan lake.ScanOptions) error {
+	known := map[string]bool{}
+	var names []string
+	for _, c := range columns {
+		known[c.Name] = true
+		names = append(names, c.Name)
+		if top, _, ok := strings.Cut(c.Name, "."); ok {
+			known[top] = true // perhaps a struct, which --columns may name
+		}
+	}
+	asked := slices.Clone(scan.Columns)
+	for _, c := range scan.Where {
+		asked = append(asked, c.Column)
+	}
+	for _, name := range asked {
+		if !known[name] {
+			return didYouMean(err, name, names)
+		}
+	}
+	return err
+}
+
+// didYouMean puts the nearest of names before an error's hint.
+func didYouMean(err error, name string, names []string) error {
+	e, ok := errors.AsType[*catalog.Error](err)
+	near := tableconfig.Nearest(name, names)
+	if !ok || near == "" {
+		return err
+	}
+	out := *e
+	out.Hint = fmt.Sprintf("did you mean %q? %s", near, e.Hint)
+	return &out
 }
 
 // cellText is a value as Postgres prints it; false when it is NULL.

@@ -114,6 +114,8 @@ func TestScanPrintsRowsOfAnyLayer(t *testing.T) {
 		{"silver.orders", "--columns", "id", "--where", "tags is not null"},
 		{"bronze.orders_cdc", "--columns", "after.id,op", "--where", "after.tags is not null and after.wide > 0.2", "--limit", "5"},
 		{"bronze.orders_cdc", "--columns", "after.id", "--where", "after.ratio <= 0.5 and after.note != 'x' and after.day > '2000-01-01'"},
+		{"bronze.orders_cdc", "--columns", "after.id", "--where", "_lsn > 5 and _source_ts >= '1970-01-01 00:00:01+00'"},
+		{"bronze.orders_cdc", "--columns", "after.id,_ordinal", "--where", "_ordinal = 2"},
 		{"silver.orders", "--columns", "id", "--limit", "1"},
 		{"bronze.orders_cdc", "--columns", "op", "--limit", "3"},
 	}
@@ -126,6 +128,8 @@ func TestScanExplainsMistakes(t *testing.T) {
 	cases := [][]string{
 		{"orders"},
 		{"silver.oders"},
+		{"orders.silver"},
+		{"nowhere.near"},
 		{"silver.orders", "--columns", "id,amout"},
 		{"silver.orders", "--snapshot", "17"},
 		{"silver.orders", "--limit", "-1"},
@@ -141,6 +145,8 @@ func TestScanExplainsMistakes(t *testing.T) {
 		{"silver.orders", "--where", "(id = 1)"},
 		{"silver.orders", "--where", "tags = 'a'"},
 		{"silver.orders", "--where", `"placed at" > yesterday`},
+		{"bronze.orders_cdc", "--where", "_other_pk is null"},
+		{"bronze.orders_cdc", "--where", "op = 'd' and _sourcets > '2026-01-31'"},
 		{"silver.orders", "--where", "ünïcode = 'x' and amount = x"},
 	}
 	compareGolden(t, "scan-mistakes.golden", flags, cases)
