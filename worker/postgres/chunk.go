@@ -271,7 +271,7 @@ func asFault(t *table, err error) (*catalog.Error, bool) {
 	}
 	switch state := sqlState(err); {
 	case errors.Is(err, errFields) || state == stateUndefinedColumn || state == stateUndefinedTable:
-		return schemaChanged(t.cfg, t.cfg.ID(), "seen while its rows were read: "+serverMessage(err)), true
+		return schemaChanged(t.cfg.ID(), "seen while its rows were read: "+serverMessage(err)), true
 	case state == stateDenied:
 		return catalog.Errorf(catalog.Denied, catalog.CodeSourceGrant,
 			"GRANT SELECT ON "+quoteName(t.cfg.Name)+" TO the role of the connection; with row security the role also needs BYPASSRLS",

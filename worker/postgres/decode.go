@@ -148,10 +148,10 @@ func (t *table) badKey(rows *change.Rows, row int, c change.Change, err error) *
 	if mark == change.Null {
 		e = catalog.Errorf(catalog.Invalid, catalog.CodeKeyNull,
 			"choose a primary_key whose columns always have a value, then read the table anew",
-			"a change of table %s has no value in key column %s", t.name, column)
+			"a change has no value in key column %s", column)
 	} else {
 		e = catalog.Errorf(catalog.Invalid, catalog.CodeKeyMissing, identityFix(t.cfg.Name),
-			"a %s of table %s does not carry key column %s: the replica identity leaves it out", opWord(c.Op), t.name, column)
+			"a %s does not carry key column %s: the replica identity leaves it out", opWord(c.Op), column)
 	}
 	e.At = t.at(c.LSN)
 	return e
@@ -159,7 +159,7 @@ func (t *table) badKey(rows *change.Rows, row int, c change.Change, err error) *
 
 func (t *table) identityGone(r *relation, at catalog.LSN) *catalog.Error {
 	e := catalog.Errorf(catalog.Invalid, catalog.CodeIdentityChange, identityFix(t.cfg.Name),
-		"the replica identity of table %s (%s) no longer carries the configured key: a changed key could not be seen", t.name, identityWord(r.identity))
+		"the replica identity (%s) no longer carries the configured key: a changed key could not be seen", identityWord(r.identity))
 	e.At = t.at(at)
 	return e
 }

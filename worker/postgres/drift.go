@@ -13,11 +13,11 @@ import (
 // when the source could not be asked.
 func (s *Source) check(ctx context.Context, t *table, r *relation, at catalog.LSN) (*pipeline.Fault, error) {
 	if r.name != t.cfg.Name {
-		return &pipeline.Fault{State: catalog.Quarantined, Err: schemaChanged(t.cfg, t.at(at), "it is now called "+r.name.String())}, nil
+		return &pipeline.Fault{State: catalog.Quarantined, Err: schemaChanged(t.at(at), "it is now called "+r.name.String())}, nil
 	}
 	if r.id != t.oid {
 		e := catalog.Errorf(catalog.Conflict, catalog.CodeGap, "let the table be read anew",
-			"table %s was dropped and made again: its rows went without a trace in the log", t.name)
+			"the table was dropped and made again: its rows went without a trace in the log")
 		e.At = t.at(at)
 		return &pipeline.Fault{State: catalog.Gap, Err: e}, nil
 	}
@@ -32,7 +32,7 @@ func (s *Source) check(ctx context.Context, t *table, r *relation, at catalog.LS
 		return &pipeline.Fault{State: catalog.Quarantined, Err: asError(s.cfg.Source.Name, err)}, nil
 	}
 	if difference := shapeDifference(t.schema, schema); difference != "" {
-		return &pipeline.Fault{State: catalog.Quarantined, Err: schemaChanged(t.cfg, t.at(at), difference)}, nil
+		return &pipeline.Fault{State: catalog.Quarantined, Err: schemaChanged(t.at(at), difference)}, nil
 	}
 	t.wire = r.relationMessage.columns // a varchar grew: the lake has text as before
 	return nil, nil

@@ -68,7 +68,7 @@ func continues(cursor catalog.Cursor, now catalog.Epoch, history forks, end cata
 // gapError says that changes are missing for a table.
 func gapError(t *catalog.Table, why string) *catalog.Error {
 	e := catalog.Errorf(catalog.Conflict, catalog.CodeGap, "let the table be read anew; the lake keeps its history",
-		"changes of table %s are missing: %s", t.Name, why)
+		"changes are missing: %s", why)
 	e.At = t.ID()
 	return e
 }

@@ -42,52 +42,52 @@ func TestWhatStopsOneTable(t *testing.T) {
 			key:    []string{"tenant", "id"},
 			script: "insert into x values ('t1', 5), ('t1', 6);\nalter table x replica identity default;\ndelete from x where id = 5;\ndelete from x where id = 6;",
 			events: "c after(t1, 5)\nc after(t1, 6)\n",
-			code:   catalog.CodeKeyMissing, message: "a delete of table public.x does not carry key column tenant: the replica identity leaves it out",
+			code:   catalog.CodeKeyMissing, message: "a delete does not carry key column tenant: the replica identity leaves it out",
 		},
 		"an update under an identity without the key": {
 			ddl:    "create table x (tenant text not null, id int primary key, unique (tenant, id));\nalter table x replica identity full;",
 			key:    []string{"tenant", "id"},
 			script: "insert into x values ('t1', 5);\nalter table x replica identity default;\nupdate x set tenant = 't2';",
 			events: "c after(t1, 5)\n",
-			code:   catalog.CodeIdentityChange, message: "the replica identity of table public.x (DEFAULT) no longer carries the configured key: a changed key could not be seen",
+			code:   catalog.CodeIdentityChange, message: "the replica identity (DEFAULT) no longer carries the configured key: a changed key could not be seen",
 		},
 		"NULL in the key": {
 			ddl:    "create table x (id int not null unique, v int);\nalter table x replica identity full;",
 			script: "insert into x values (1, 1);\nalter table x alter id drop not null;\ninsert into x values (null, 1);",
 			events: "c after(1, 1)\n",
-			code:   catalog.CodeKeyNull, message: "a change of table public.x has no value in key column id",
+			code:   catalog.CodeKeyNull, message: "a change has no value in key column id",
 		},
 		"a truncate that is refused": {
 			ddl:    "create table x (id int primary key);",
 			change: func(t *catalog.Table) { t.ApplyTruncates = false },
 			script: "insert into x values (1);\ntruncate x;\ninsert into x values (2);",
 			events: "c after(1)\n",
-			code:   catalog.CodeTruncate, message: "table public.x was truncated and its configuration says apply_truncates: false",
+			code:   catalog.CodeTruncate, message: "the table was truncated and its configuration says apply_truncates: false",
 		},
 		"a column added": {
 			ddl:    "create table x (id int primary key, v text);",
 			script: "insert into x values (1, 'a');\nalter table x add w numeric(10,2), drop v;\ninsert into x values (2, 3.5);",
 			events: "c after(1, a)\n",
-			code:   catalog.CodeSchemaChanged, message: "table public.x has other columns than the lake: added w numeric(10,2); dropped v",
+			code:   catalog.CodeSchemaChanged, message: "the table has other columns than the lake: added w numeric(10,2); dropped v",
 		},
 		"a column retyped": {
 			ddl:    "create table x (id int primary key, v int);",
 			script: "insert into x values (1, 1);\nalter table x alter v type bigint;\ninsert into x values (2, 2);",
 			events: "c after(1, 1)\n",
-			code:   catalog.CodeSchemaChanged, message: "table public.x has other columns than the lake: retyped v from integer to bigint",
+			code:   catalog.CodeSchemaChanged, message: "the table has other columns than the lake: retyped v from integer to bigint",
 		},
 		"a table renamed": {
 			ddl:    "create table x (id int primary key);",
 			script: "insert into x values (1);\nalter table x rename to y;\ninsert into y values (2);",
 			events: "c after(1)\n",
-			code:   catalog.CodeSchemaChanged, message: "table public.x has other columns than the lake: it is now called public.y",
+			code:   catalog.CodeSchemaChanged, message: "the table has other columns than the lake: it is now called public.y",
 		},
 		"a table made again": {
 			ddl:    "create table x (id int primary key);",
 			script: "insert into x values (1);\ndrop table x;\ncreate table x (id int primary key);\nalter publication lakeweir_shop add table x;\ninsert into x values (2);",
 			events: "c after(1)\n",
 			state:  catalog.Gap,
-			code:   catalog.CodeGap, message: "table public.x was dropped and made again: its rows went without a trace in the log",
+			code:   catalog.CodeGap, message: "the table was dropped and made again: its rows went without a trace in the log",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -150,7 +150,7 @@ func TestAShapeTheRegistryDoesNotKnowStopsTheTableAtStart(t *testing.T) {
 	faults, err := l.source.Start(t.Context(), resumes)
 	require.NoError(t, err)
 	require.Len(t, faults, 1)
-	require.Equal(t, "table public.x has other columns than the lake: added w integer", faults[0].Err.Message)
+	require.Equal(t, "the table has other columns than the lake: added w integer", faults[0].Err.Message)
 }
 
 func TestGeneratedColumnsAreLeftOutOfRowsAndChangesAlike(t *testing.T) {

@@ -38,7 +38,7 @@ func TestAMissingSlotIsAGapAndIsNotMadeAgain(t *testing.T) {
 	require.Len(t, faults, 2)
 	for _, f := range faults {
 		require.Equal(t, catalog.Gap, f.State)
-		require.Equal(t, "changes of table "+f.Table+" are missing: slot "+l.cfg.Source.Slot+" is missing at the source", f.Err.Message)
+		require.Equal(t, "changes are missing: slot "+l.cfg.Source.Slot+" is missing at the source", f.Err.Message)
 		require.Contains(t, f.Err.Hint, l.cfg.Source.Slot)
 	}
 	require.Empty(t, l.next(), "nothing is read where no table could start")
@@ -85,7 +85,7 @@ func TestALostSlotIsAGap(t *testing.T) {
 	faults := l.begin()
 	require.Len(t, faults, 1)
 	require.Equal(t, catalog.Gap, faults[0].State)
-	require.Equal(t, "changes of table public.a are missing: slot "+l.cfg.Source.Slot+" is lost (wal_status lost)", faults[0].Err.Message)
+	require.Equal(t, "changes are missing: slot "+l.cfg.Source.Slot+" is lost (wal_status lost)", faults[0].Err.Message)
 }
 
 func TestACursorOfAnotherLogIsAGap(t *testing.T) {

@@ -202,7 +202,7 @@ func (s *Source) truncate(ctx context.Context, at catalog.LSN, body []byte) erro
 		if !t.cfg.ApplyTruncates {
 			e := catalog.Errorf(catalog.Denied, catalog.CodeTruncate,
 				"set apply_truncates: true to let it empty the lake's tables too, then release the table",
-				"table %s was truncated and its configuration says apply_truncates: false", t.name)
+				"the table was truncated and its configuration says apply_truncates: false")
 			e.At = t.at(at)
 			s.fault(t, catalog.Quarantined, e)
 			continue

@@ -58,8 +58,8 @@ func judge(source *catalog.Source, tables []*catalog.Table, f facts) []catalog.F
 }
 
 func judgeServer(out *findings, source *catalog.Source, f facts) {
-	if f.version < 130000 {
-		out.add(catalog.Blocks, catalog.CodeSourceLimits, "", "upgrade the server to Postgres 13 or later", "the server is Postgres %d; Lakeweir reads 13 and later", f.version/10000)
+	if f.version < 140000 {
+		out.add(catalog.Blocks, catalog.CodeSourceLimits, "", "upgrade the server to Postgres 14 or later", "the server is Postgres %d; Lakeweir reads 14 and later", f.version/10000)
 	}
 	if f.recovery {
 		out.add(catalog.Blocks, catalog.CodeSourceLimits, "", "connect to the primary", "the server is a standby: neither slot nor heartbeat can be written there")

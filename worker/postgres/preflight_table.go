@@ -171,7 +171,7 @@ func judgeKey(out *findings, t *catalog.Table, f facts, have tableFacts) {
 	if !unique {
 		fix := "CREATE UNIQUE INDEX CONCURRENTLY ON " + quoteName(t.Name) + " (" + quoteIdents(t.PrimaryKey) + ")"
 		if primary := have.primaryKey(); primary != nil {
-			fix = "set primary_key: [" + strings.Join(primary, ", ") + "], the table's own, or " + fix
+			fix += "; -- or set primary_key: [" + strings.Join(primary, ", ") + "], the table's own, in its file"
 		}
 		out.add(catalog.Blocks, catalog.CodeSourceKey, name, fix, "no unique index of %s is on exactly (%s): two rows could share the key", name, strings.Join(t.PrimaryKey, ", "))
 	}
@@ -210,7 +210,7 @@ func judgeIdentity(out *findings, t *catalog.Table, have tableFacts) {
 		return
 	}
 	if !containsAll(carries, t.PrimaryKey) {
-		out.add(catalog.Blocks, catalog.CodeSourceIdentity, name, fix+", or set primary_key: ["+strings.Join(carries, ", ")+"]",
+		out.add(catalog.Blocks, catalog.CodeSourceIdentity, name, fix+"; -- or set primary_key: ["+strings.Join(carries, ", ")+"] in the table's file",
 			"deletes of %s carry (%s) only, which does not hold the configured key (%s)", name, strings.Join(carries, ", "), strings.Join(t.PrimaryKey, ", "))
 	}
 }

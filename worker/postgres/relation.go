@@ -72,10 +72,10 @@ func shapeDifference(from, to *catalog.Schema) string {
 	return strings.Join(parts, "; ")
 }
 
-func schemaChanged(t *catalog.Table, at, difference string) *catalog.Error {
+func schemaChanged(at, difference string) *catalog.Error {
 	e := catalog.Errorf(catalog.Denied, catalog.CodeSchemaChanged,
-		"the changes before it are stored and the source keeps those after it; bring the columns back as they were, or let the change be approved",
-		"table %s has other columns than the lake: %s", t.Name, difference)
+		"undo the change and start the worker again, if no row was written after it and no column was dropped; else take the table's file away, so that the others' slot goes on",
+		"the table has other columns than the lake: %s", difference)
 	e.At = at
 	return e
 }

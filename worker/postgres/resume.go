@@ -52,7 +52,7 @@ func (b *beginning) open(r pipeline.Resume, have tableFacts, types []columnType)
 	}
 	if r.Schema != nil {
 		if difference := shapeDifference(unmasked(r.Schema, schema), schema); difference != "" {
-			return schemaChanged(r.Table, r.Table.ID(), difference)
+			return schemaChanged(r.Table.ID(), difference)
 		}
 		schema.Version = r.Schema.Version
 	}

@@ -75,7 +75,7 @@ func blocking(list []catalog.Finding) []catalog.Finding {
 func findingError(f catalog.Finding) *catalog.Error {
 	at := f.Source
 	if f.Table != "" {
-		at += "/" + f.Table
+		at = "" // the message names it
 	}
 	kind := catalog.Invalid
 	if f.Code == catalog.CodeSourceGrant {

@@ -130,7 +130,7 @@ func appendValue(dst []byte, rows *change.Rows, row, col int) []byte {
 func (t *table) undecodable(rows *change.Rows, row int, at catalog.LSN, err error) *catalog.Error {
 	e := catalog.Errorf(catalog.Internal, catalog.CodeDecode,
 		"the change stays at the source; please report the column's type and the server's version",
-		"a change of table %s cannot be read: %w%s", t.name, err, t.keyText(rows, row))
+		"a change cannot be read: %w%s", err, t.keyText(rows, row))
 	e.At = t.at(at)
 	return e
 }
