@@ -34,17 +34,23 @@ type Config struct {
 }
 
 // Run runs the source until the context ends, then saves what it has read and
-// returns nil. It blocks, and retries what may pass; it returns an error when the
-// source, the lake or the configuration make running impossible. Only one worker
-// may run a source at a time.
+// returns nil, also when it had not yet begun to read. It blocks, and retries what
+// may pass; it returns an error when the source, the lake or the configuration make
+// running impossible. Only one worker runs a source at a time: another one is
+// refused with source.slot, and disturbs nothing.
 func Run(ctx context.Context, cfg Config) error {
 	masks, err := newMasks(cfg.Tables, cfg.TokenKey)
 	if err != nil {
 		return err
 	}
+	lock, err := cfg.Registry.LockSource(ctx, cfg.Source.Name)
+	if err != nil {
+		return unlessEnded(ctx, err)
+	}
+	defer holdLock(ctx, lock, cfg)()
 	l, err := lake.Open(ctx, cfg.Lake, cfg.Logger)
 	if err != nil {
-		return err
+		return unlessEnded(ctx, err)
 	}
 	defer l.Close()
 	observer := newObserver(cfg.Registry, cfg.Source.Name, cfg.Logger)

@@ -36,7 +36,7 @@ func (r *Registry) LockSource(ctx context.Context, source string) (*SourceLock, 
 	for {
 		taken, err := l.take(ctx)
 		if err != nil {
-			l.Release()
+			l.Release(ctx)
 			return nil, err
 		}
 		if taken {
@@ -44,7 +44,7 @@ func (r *Registry) LockSource(ctx context.Context, source string) (*SourceLock, 
 		}
 		select {
 		case <-within.Done():
-			l.Release()
+			l.Release(ctx)
 			if ctx.Err() != nil {
 				return nil, ctx.Err()
 			}
@@ -64,26 +64,26 @@ func (l *SourceLock) Check(ctx context.Context) error {
 		if err := l.conn.Ping(within); err == nil {
 			return nil
 		}
-		l.Release()
+		l.Release(ctx)
 	}
 	taken, err := l.take(ctx)
 	switch {
 	case err != nil:
-		l.Release()
+		l.Release(ctx)
 		return err
 	case !taken:
-		l.Release()
+		l.Release(ctx)
 		return l.registry.otherRuns(ctx, l.source)
 	}
 	return nil
 }
 
-// Release gives the lock up.
-func (l *SourceLock) Release() {
+// Release gives the lock up, also when the context has ended.
+func (l *SourceLock) Release(ctx context.Context) {
 	if l.conn == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
 	if !l.conn.IsClosed() {
 		// At once: the server learns of a closed connection only a moment later.

@@ -52,6 +52,9 @@ func New(cfg Config) *Pipeline {
 // cannot be read; a table's own trouble stops that table alone. Call it once.
 func (p *Pipeline) Run(ctx context.Context) error {
 	if err := p.start(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil // interrupted before anything was read
+		}
 		return err
 	}
 	slices, stopReading := p.read(ctx)
@@ -72,6 +75,9 @@ func (p *Pipeline) start(ctx context.Context) error {
 	for _, t := range p.tables {
 		state, err := p.cfg.Lake.BronzeState(ctx, t.table)
 		if err != nil {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
 			if catalog.KindOf(err).Retryable() {
 				return fmt.Errorf("find where %s stands in the lake: %w", t.table.ID(), err)
 			}
