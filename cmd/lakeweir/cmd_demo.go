@@ -144,7 +144,7 @@ func (s *shop) say(format string, args ...any) {
 // openDatabases finds or starts the source's and the registry's Postgres.
 func (s *shop) openDatabases(ctx context.Context) (stop func() error, err error) {
 	if s.opts.DSN != "" {
-		dsn, err := resolveSecret("--dsn", s.opts.DSN)
+		dsn, err := resolveConnection("--dsn", s.opts.DSN)
 		if err != nil {
 			return nil, err
 		}

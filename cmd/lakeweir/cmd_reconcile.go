@@ -108,7 +108,7 @@ func runReconcile(ctx context.Context, app *App, opts ReconcileOptions) error {
 		if len(cfg.Tables) == 0 {
 			continue
 		}
-		if cfg.DSN, err = resolveSecret(source.File+": connection", string(source.Connection)); err != nil {
+		if cfg.DSN, err = resolveConnection(source.File+": connection", string(source.Connection)); err != nil {
 			return err
 		}
 		if cfg.TokenKey, err = resolveSecret(source.File+": token_key", string(source.TokenKey)); err != nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -38,7 +39,11 @@ With --check it only tells what would stand in the way, and what to do about it.
 		Args: wantArgs("DIR"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opts.Dir = args[0]
-			return runRun(cmd.Context(), app, opts)
+			err := runRun(cmd.Context(), app, opts)
+			if cmd.Context().Err() != nil && errors.Is(err, context.Canceled) && !opts.Check {
+				return nil // being interrupted is how it ends
+			}
+			return err
 		},
 	}
 	app.registryFlag(cmd, &opts.Registry)
@@ -53,7 +58,7 @@ func runRun(ctx context.Context, app *App, opts RunOptions) error {
 	if err != nil {
 		return err
 	}
-	dsn, err := resolveSecret(source.File+": connection", string(source.Connection))
+	dsn, err := resolveConnection(source.File+": connection", string(source.Connection))
 	if err != nil {
 		return err
 	}

@@ -21,7 +21,7 @@ func resolveRegistry(dsn string) (catalog.Secret, error) {
 	if dsn == "" {
 		return "", catalog.Invalidf(catalog.CodeUsage, "", "give --registry postgres://… or set LAKEWEIR_REGISTRY", "no registry is named")
 	}
-	return resolveSecret("--registry", dsn)
+	return resolveConnection("--registry", dsn)
 }
 
 func resolveSecret(what, ref string) (catalog.Secret, error) {
@@ -30,6 +30,16 @@ func resolveSecret(what, ref string) (catalog.Secret, error) {
 		return "", catalog.Invalidf(catalog.CodeConfigReference, what, "set what it refers to, or correct the reference", "%w", err)
 	}
 	return s, nil
+}
+
+// resolveConnection resolves a connection string. An empty one is refused: a driver
+// would take it for whatever server is on this machine.
+func resolveConnection(what, ref string) (catalog.Secret, error) {
+	s, err := resolveSecret(what, ref)
+	if err == nil && strings.TrimSpace(s.Reveal()) == "" {
+		return "", catalog.Invalidf(catalog.CodeConfigReference, what, "let "+ref+" hold postgres://user@host:5432/database", "%s is empty", ref)
+	}
+	return s, err
 }
 
 // LakeFlags say where the lake is.
