@@ -82,8 +82,12 @@ func TestAWorkerInterruptedWhileItStartsEndsQuietly(t *testing.T) {
 		cancel()
 		require.False(t, r.state("public.account").State.Stopped(), "interrupted after %s", after)
 	}
-	r.exec("INSERT INTO account VALUES (1, 'a')")
 	r.start()
+	r.landed() // also while the table is empty
+	r.exec("INSERT INTO account VALUES (1, 'a')")
 	r.landed()
 	r.requireCurrentEqualsSource("account")
+	r.stop()
+	r.start()
+	r.landed() // and when no change comes after a restart
 }

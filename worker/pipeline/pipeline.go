@@ -91,8 +91,8 @@ func (p *Pipeline) start(ctx context.Context) error {
 		}
 		resumes = append(resumes, Resume{Table: t.table, Cursor: state.Cursor, Snapshot: state.Snapshot, Schema: known})
 		t.state = running(state)
-		if known != nil && !state.Cursor.IsZero() {
-			p.reopen(ctx, t, known)
+		if known != nil && state != (LayerState{}) {
+			p.know(ctx, t, known)
 		}
 	}
 	faults, err := p.cfg.Reader.Start(ctx, resumes)
@@ -127,18 +127,16 @@ func running(s LayerState) catalog.State {
 	}
 }
 
-// reopen opens the layers of a table that has been read before, so that one that
-// lags catches up although no change comes. Where that fails, the first save says
-// why.
-func (p *Pipeline) reopen(ctx context.Context, t *tableRun, known *catalog.Schema) {
+// know notes the columns of a table that has been read before, so that its layers
+// are opened, and one that lags catches up, although no change comes. Where that
+// fails, the first batch brings its columns.
+func (p *Pipeline) know(ctx context.Context, t *tableRun, known *catalog.Schema) {
 	b := &change.Batch{Table: t.table, Rows: change.NewRows(known)}
-	err := t.masked(ctx, p.cfg, b)
-	if err == nil {
-		err = t.keeper.open(ctx, p.cfg.Lake, t.table, b.Rows.Schema())
+	if err := t.masked(ctx, p.cfg, b); err != nil {
+		p.cfg.Logger.WarnContext(ctx, "the table's layers cannot be opened before its next change", "table", t.table.ID(), "error", err)
+		return
 	}
-	if err != nil {
-		p.cfg.Logger.WarnContext(ctx, "the table's layers could not be opened yet", "table", t.table.ID(), "error", err)
-	}
+	t.known = b.Rows.Schema()
 }
 
 // read hands over slices from a goroutine of its own; the channel closes when the

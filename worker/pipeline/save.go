@@ -25,11 +25,13 @@ func (p *Pipeline) saveDue(ctx context.Context, force bool) {
 		}
 		n := t.due(now, bronzeEvery, p.cfg.Limits, force)
 		foldDue := force || layersEvery <= bronzeEvery || now.Sub(t.folded) >= layersEvery
-		lags := t.lagging() && foldDue && !now.Before(t.retryAt)
-		if n == 0 && !lags {
-			continue
+		lags := (t.lagging() || t.unopened()) && foldDue && !now.Before(t.retryAt)
+		switch {
+		case n > 0:
+			p.save(ctx, t, t.split(n, now), foldDue)
+		case lags:
+			p.save(ctx, t, nil, true)
 		}
-		p.save(ctx, t, t.split(n, now), foldDue)
 	}
 }
 
@@ -59,7 +61,7 @@ func (p *Pipeline) save(ctx context.Context, t *tableRun, batches []*change.Batc
 }
 
 func (p *Pipeline) saveNow(ctx context.Context, t *tableRun, batches []*change.Batch, foldNow bool) (BatchRecord, error) {
-	var schema *catalog.Schema
+	schema := t.known
 	if len(batches) > 0 {
 		schema = batches[len(batches)-1].Rows.Schema()
 	}

@@ -42,11 +42,17 @@ type tableRun struct {
 	abandoned bool
 	tries     int
 	masks     map[*catalog.Schema]Mask
+	// known is the masked schema of a table that was read before, or nil.
+	known *catalog.Schema
 }
 
 // least is the shortest time between two saves of a table whose changes are late
 // already: long enough for a backlog to gather into batches.
 const least = time.Second
+
+// unopened reports whether the layers are to be opened although nothing is to be
+// saved.
+func (t *tableRun) unopened() bool { return !t.opened && t.known != nil }
 
 // take adds a batch to the queue.
 func (t *tableRun) take(b *change.Batch, now time.Time) {
