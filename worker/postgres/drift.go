@@ -21,7 +21,7 @@ func (s *Source) check(ctx context.Context, t *table, r *relation, at catalog.LS
 		e.At = t.at(at)
 		return &pipeline.Fault{State: catalog.Gap, Err: e}, nil
 	}
-	if sameWire(r.relationMessage.columns, t.wire) {
+	if !r.again && sameWire(r.relationMessage.columns, t.wire) {
 		return nil, nil
 	}
 	schema, err := s.describe(ctx, t, r.relationMessage.columns)

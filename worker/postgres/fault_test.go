@@ -76,6 +76,12 @@ func TestWhatStopsOneTable(t *testing.T) {
 			events: "c after(1, 1)\n",
 			code:   catalog.CodeSchemaChanged, message: "the table has other columns than the lake: retyped v from integer to bigint",
 		},
+		"the last column dropped and added again": {
+			ddl:    "create table x (id int primary key, v int);",
+			script: "insert into x values (1, 1);\nalter table x drop v;\nalter table x add v int default 7;\ninsert into x values (2, 2);",
+			events: "c after(1, 1)\n",
+			code:   catalog.CodeSchemaChanged, message: "the table has other columns than the lake: dropped and added again v",
+		},
 		"a table renamed": {
 			ddl:    "create table x (id int primary key);",
 			script: "insert into x values (1);\nalter table x rename to y;\ninsert into y values (2);",

@@ -223,7 +223,7 @@ func (s *Source) relation(ctx context.Context, at catalog.LSN, body []byte) erro
 	if err != nil {
 		return err
 	}
-	r := &relation{relationMessage: m}
+	r := &relation{relationMessage: m, again: s.relations[m.id] != nil}
 	s.relations[m.id] = r
 	t := s.byOID[m.id]
 	if t == nil {

@@ -11,6 +11,9 @@ import (
 type relation struct {
 	relationMessage
 	table *table // nil for one that we do not read
+	// again says that the stream had described the table before on this connection:
+	// something was altered, even when names and types are the same.
+	again bool
 	// bound says that it was compared with the table, and that columns and covers
 	// are set. A description from before the table's reading began is not, until a
 	// row comes that the reading does not hold.
@@ -43,13 +46,16 @@ func sameWire(a, b []wireColumn) bool { return slices.EqualFunc(a, b, wireColumn
 // shapeDifference says in words how the columns of two schemas differ; empty when
 // the lake cannot tell them apart.
 func shapeDifference(from, to *catalog.Schema) string {
-	var added, dropped, retyped []string
+	var added, dropped, retyped, remade []string
 	for _, c := range to.Columns {
 		switch i := from.Index(c.Name); {
 		case i < 0:
 			added = append(added, c.Name+" "+c.Source.Name)
 		case !from.Columns[i].Type.Equal(c.Type):
 			retyped = append(retyped, c.Name+" from "+from.Columns[i].Source.Name+" to "+c.Source.Name)
+		case from.Columns[i].Number != c.Number && from.Columns[i].Number != 0:
+			// The values of the old column are gone without a row in the log.
+			remade = append(remade, c.Name)
 		}
 	}
 	for _, c := range from.Columns {
@@ -61,7 +67,7 @@ func shapeDifference(from, to *catalog.Schema) string {
 	for _, p := range []struct {
 		verb  string
 		names []string
-	}{{"added", added}, {"dropped", dropped}, {"retyped", retyped}} {
+	}{{"added", added}, {"dropped", dropped}, {"retyped", retyped}, {"dropped and added again", remade}} {
 		if len(p.names) > 0 {
 			parts = append(parts, p.verb+" "+strings.Join(p.names, ", "))
 		}
