@@ -62,7 +62,7 @@ func (p *Pipeline) Run(ctx context.Context) error {
 	stopReading()
 	drainCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.cfg.Limits.DrainWithin)
 	defer cancel()
-	p.drain(drainCtx, slices)
+	p.drain(drainCtx)
 	p.confirm(drainCtx)
 	p.report(drainCtx, true)
 	p.reporting.Wait()
@@ -244,7 +244,7 @@ func (p *Pipeline) accept(ctx context.Context, s Slice) {
 	if !s.ReadAt.IsZero() {
 		p.readAt = s.ReadAt
 	}
-	p.endStopped(ctx)
+	p.endStopped()
 }
 
 // masked masks a batch. The first batch of a schema has its columns recorded,
@@ -281,7 +281,7 @@ func (p *Pipeline) memory() int {
 
 // endStopped stops the tables that have a fault and nothing left to save before
 // it.
-func (p *Pipeline) endStopped(context.Context) {
+func (p *Pipeline) endStopped() {
 	for _, t := range p.tables {
 		if t.ending != nil && !t.saving && len(t.queue) == 0 {
 			p.stop(t, *t.ending)
@@ -309,7 +309,7 @@ func (p *Pipeline) confirm(ctx context.Context) {
 }
 
 // drain saves whole transactions that were read before the end.
-func (p *Pipeline) drain(ctx context.Context, _ <-chan readResult) {
+func (p *Pipeline) drain(ctx context.Context) {
 	for {
 		p.saveDue(ctx, true)
 		if p.saving == 0 {

@@ -97,7 +97,7 @@ func (p *Pipeline) saved(ctx context.Context, r result) {
 		t.putBack(r.batches)
 		p.stop(t, Fault{Table: t.table.Name.String(), State: quarantineState(r.err), Err: catalog.Public(r.err)})
 	}
-	p.endStopped(ctx)
+	p.endStopped()
 }
 
 // rival reports an error that waiting does not mend.
