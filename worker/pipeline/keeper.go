@@ -111,7 +111,7 @@ func (k *keeper) unsaved(batches []*change.Batch) []*change.Batch {
 			i++
 		}
 		b.Changes = b.Changes[i:]
-		stale := b.Snapshot == nil || k.bronze.Snapshot != nil && *snapshotKey(b.Snapshot) == *snapshotKey(k.bronze.Snapshot)
+		stale := b.Snapshot == nil || k.bronze.Snapshot != nil && progressOf(b.Snapshot) == progressOf(k.bronze.Snapshot)
 		if len(b.Changes) > 0 || !stale {
 			out = append(out, b)
 		}
@@ -126,11 +126,11 @@ type progressKey struct {
 	keys       int
 }
 
-func snapshotKey(s *catalog.SnapshotProgress) *progressKey {
-	return &progressKey{s.Generation, s.Chunks, s.Done, len(s.Keys)}
+func progressOf(s *catalog.SnapshotProgress) progressKey {
+	return progressKey{s.Generation, s.Chunks, s.Done, len(s.Keys)}
 }
 
-// after returns the state of bronze once it holds the batches.
+// after returns the state of a layer once it holds the batches.
 func after(s LayerState, batches []*change.Batch) LayerState {
 	for _, b := range batches {
 		s.Cursor = b.End(s.Cursor)
@@ -241,11 +241,8 @@ func (k *keeper) advanceOnce(ctx context.Context, layer *LayerState, before Laye
 		if err != nil {
 			return total, fmt.Errorf("read bronze: %w", err)
 		}
-		to := LayerState{Cursor: b.End(layer.Cursor), CommitTime: layer.CommitTime}
+		to := after(*layer, []*change.Batch{b})
 		to.Cursor.Epoch = k.bronze.Cursor.Epoch
-		for i := range b.Changes {
-			to.CommitTime = max(to.CommitTime, b.Changes[i].CommitTime)
-		}
 		c, err := write(ctx, []*change.Batch{b}, to)
 		total = total.plus(c)
 		if err != nil {

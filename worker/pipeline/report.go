@@ -42,7 +42,7 @@ func (p *Pipeline) status(t *tableRun, now time.Time) TableStatus {
 	s := TableStatus{Table: t.table.Name.String(), State: t.state, Fault: t.fault}
 	if t.saving {
 		// Its layers are in the hands of the save; say what is certain without them.
-		s.BronzeThrough = t.held
+		s.BronzeThrough = p.through
 		if low, at, ok := t.low(); ok {
 			s.BronzeThrough, s.FreshAt = low, micros(at)
 		}
@@ -68,15 +68,11 @@ func (p *Pipeline) status(t *tableRun, now time.Time) TableStatus {
 		}
 		return l.Cursor.Position.Commit
 	}
-	switch {
-	case !t.opened:
-	default:
-		if t.layers.Current != nil {
-			s.CurrentThrough = through(t.current)
-		}
-		if t.layers.History != nil {
-			s.HistoryThrough = through(t.history)
-		}
+	if t.opened && t.layers.Current != nil {
+		s.CurrentThrough = through(t.current)
+	}
+	if t.opened && t.layers.History != nil {
+		s.HistoryThrough = through(t.history)
 	}
 	if t.state == catalog.Streaming && !s.FreshAt.IsZero() && now.Sub(s.FreshAt) > t.table.Tier.Bound() {
 		s.State = catalog.Lagging

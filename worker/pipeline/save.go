@@ -38,10 +38,7 @@ func (p *Pipeline) saveDue(ctx context.Context, force bool) {
 func (p *Pipeline) save(ctx context.Context, t *tableRun, batches []*change.Batch, foldNow bool) {
 	t.saving = true
 	t.savingLow, t.savingTime, _ = lowest(batches)
-	t.savingBytes = 0
-	for _, b := range batches {
-		t.savingBytes += b.Size()
-	}
+	_, t.savingBytes = sizeOf(batches)
 	p.saving++
 	// A save is never broken off half-way by the end of the context; it has its own
 	// bound in Limits.DrainWithin.
@@ -80,7 +77,7 @@ func (p *Pipeline) saved(ctx context.Context, r result) {
 	switch {
 	case r.err == nil:
 		t.tries, t.retryAt = 0, time.Time{}
-		if t.state == catalog.Pending || t.state == catalog.Snapshotting || t.state == catalog.Streaming || t.state == catalog.Lagging {
+		if !t.state.Stopped() {
 			t.state = running(t.bronze)
 		}
 		if len(r.batches) > 0 || r.record.Current != (Commit{}) || r.record.History != (Commit{}) {

@@ -125,12 +125,14 @@ func (t *tableRun) putBack(batches []*change.Batch) {
 	t.recount()
 }
 
-func (t *tableRun) recount() {
-	t.queueRows, t.queueBytes = 0, 0
-	for _, b := range t.queue {
-		t.queueRows += len(b.Changes)
-		t.queueBytes += b.Size()
+func (t *tableRun) recount() { t.queueRows, t.queueBytes = sizeOf(t.queue) }
+
+func sizeOf(batches []*change.Batch) (rows, size int) {
+	for _, b := range batches {
+		rows += len(b.Changes)
+		size += b.Size()
 	}
+	return rows, size
 }
 
 // low returns the commit of the oldest change that is not saved, and its commit
