@@ -79,22 +79,35 @@ func (c *current) each(rows *change.Rows, rec record, fields []int, o own, sel [
 	if err != nil {
 		return err
 	}
-	stamp, err := o.stamps(rec, colUpdatedAt)
-	if err != nil {
-		return err
-	}
-	deleted, err := o.ints(rec, colIsDeleted, typeBool)
-	if err != nil {
-		return err
-	}
-	snapshot, err := o.ints(rec, colFromSnapshot, typeBool)
+	describe, err := c.rowReader(rec, o)
 	if err != nil {
 		return err
 	}
 	for k, i := range sel {
-		f(k, fold.CurrentRow{Image: change.Ref{Rows: rows, Row: first + k}, Stamp: stamp(i), Deleted: deleted(i) != 0, FromSnapshot: snapshot(i) != 0})
+		row := describe(i)
+		row.Image = change.Ref{Rows: rows, Row: first + k}
+		f(k, row)
 	}
 	return nil
+}
+
+// rowReader returns what reads a record's rows, save their images.
+func (c *current) rowReader(rec record, o own) (func(i int) fold.CurrentRow, error) {
+	stamp, err := o.stamps(rec, colUpdatedAt)
+	if err != nil {
+		return nil, err
+	}
+	deleted, err := o.ints(rec, colIsDeleted, typeBool)
+	if err != nil {
+		return nil, err
+	}
+	snapshot, err := o.ints(rec, colFromSnapshot, typeBool)
+	if err != nil {
+		return nil, err
+	}
+	return func(i int) fold.CurrentRow {
+		return fold.CurrentRow{Stamp: stamp(i), Deleted: deleted(i) != 0, FromSnapshot: snapshot(i) != 0}
+	}, nil
 }
 
 // findAll returns every live row.
@@ -127,22 +140,15 @@ func (c *current) findAll(ctx context.Context, lg *ledger, images bool) ([]fold.
 func (c *current) index(ctx context.Context) (*ledger, error) {
 	o := c.own(colIsDeleted, colFromSnapshot, colGeneration, colCommitLSN, colOrdinal)
 	return c.indexed(ctx, o.fields(), func(index keyindex.Index, keys keyReader, file *dataFile, rec record, sel []int) error {
-		stamp, err := o.stamps(rec, colUpdatedAt)
-		if err != nil {
-			return err
-		}
-		deleted, err := o.ints(rec, colIsDeleted, typeBool)
-		if err != nil {
-			return err
-		}
-		snapshot, err := o.ints(rec, colFromSnapshot, typeBool)
+		describe, err := c.rowReader(rec, o)
 		if err != nil {
 			return err
 		}
 		return keys.each(rec, sel, func(i int, key []byte) error {
+			row := describe(i)
 			index.Put(key, keyindex.Entry{
-				Place: change.Place{File: file.number, Row: rec.first + int64(i)}, Position: stamp(i).Position,
-				Deleted: deleted(i) != 0, FromSnapshot: snapshot(i) != 0,
+				Place: change.Place{File: file.number, Row: rec.first + int64(i)}, Position: row.Stamp.Position,
+				Deleted: row.Deleted, FromSnapshot: row.FromSnapshot,
 			})
 			return nil
 		})
