@@ -136,10 +136,15 @@ func (s *Source) slotUser(ctx context.Context) slotUser {
 }
 
 func startError(source *catalog.Source, err error) *catalog.Error {
-	e := catalog.Errorf(catalog.Invalid, catalog.CodeSourceSlot, "run lakeweir validate --live for what is missing",
+	e := catalog.Errorf(catalog.Invalid, catalog.CodeSourceSlot, "run lakeweir run DIR --check for what is missing",
 		"source %s: slot %s cannot be read: %s", source.Name, source.Slot, serverMessage(err))
-	if state := sqlState(err); state == "" {
+	switch sqlState(err) {
+	case "":
 		e.Kind, e.Code = catalog.Unavailable, catalog.CodeSourceUnreachable
+	case stateUndefinedObject:
+		// It was there a moment ago: a worker that was killed while it made the slot
+		// takes the unfinished slot with it.
+		e.Kind, e.Hint = catalog.Unavailable, "start the worker again"
 	}
 	e.Err = err
 	return e
