@@ -64,20 +64,41 @@ func Run(ctx context.Context, cfg Config) error {
 	}()
 	defer func() { stopObserver(); <-observed }()
 
-	reader := postgres.New(postgres.Config{
-		Source: cfg.Source, DSN: cfg.DSN, Logger: cfg.Logger, Limits: cfg.Reader,
-		Notes:  slotNotes{registry: cfg.Registry, source: cfg.Source},
-		Seal:   masks.seal,
-		Unseal: masks.unseal,
-	})
-	err = pipeline.New(pipeline.Config{
-		Source: cfg.Source, Tables: cfg.Tables, Reader: reader, Lake: l.ForSource(cfg.Source),
-		Mask: masks.mask, Observer: observer, Logger: cfg.Logger, Limits: cfg.Limits,
-	}).Run(ctx)
+	run := func() error {
+		reader := postgres.New(postgres.Config{
+			Source: cfg.Source, DSN: cfg.DSN, Logger: cfg.Logger, Limits: cfg.Reader,
+			Notes:  slotNotes{registry: cfg.Registry, source: cfg.Source},
+			Seal:   masks.seal,
+			Unseal: masks.unseal,
+		})
+		return pipeline.New(pipeline.Config{
+			Source: cfg.Source, Tables: cfg.Tables, Reader: reader, Lake: l.ForSource(cfg.Source),
+			Mask: masks.mask, Observer: observer, Logger: cfg.Logger, Limits: cfg.Limits,
+		}).Run(ctx)
+	}
+	began := time.Now() //nolint:forbidigo // bounds the tries below
+	err = run()
+	// A worker that is killed while it makes the slot takes the unfinished slot with
+	// it, so that the next one may see it go.
+	for try := 0; try < 5 && slotWent(err) && time.Since(began) < 10*time.Second; try++ {
+		cfg.Logger.InfoContext(ctx, "the slot went while the source was being started, starting it again", "source", cfg.Source.Name)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(300 * time.Millisecond):
+		}
+		err = run()
+	}
 	if err != nil {
 		return fmt.Errorf("run source %s: %w", cfg.Source.Name, err)
 	}
 	return nil
+}
+
+// slotWent reports a slot that was there when Start looked and was gone when it
+// wanted to read.
+func slotWent(err error) bool {
+	return err != nil && catalog.KindOf(err) == catalog.Unavailable && catalog.Public(err).Code == catalog.CodeSourceSlot
 }
 
 // Preflight checks a source and returns all findings at once.
