@@ -74,6 +74,7 @@ func Run(ctx context.Context, cfg Config) error {
 		return pipeline.New(pipeline.Config{
 			Source: cfg.Source, Tables: cfg.Tables, Reader: reader, Lake: l.ForSource(cfg.Source),
 			Mask: masks.mask, Observer: observer, Logger: cfg.Logger, Limits: cfg.Limits,
+			Rereads: &rereads{registry: cfg.Registry, source: cfg.Source.Name, masks: masks},
 		}).Run(ctx)
 	}
 	began := time.Now() //nolint:forbidigo // bounds the tries below

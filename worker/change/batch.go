@@ -30,9 +30,14 @@ type Change struct {
 	Key, OtherKey []byte
 	Position      catalog.Position
 	LSN           catalog.LSN // of the change itself; of a Read, the end of the log when it was read
-	TxID          uint64      // of the transaction; 0 for a Read
-	CommitTime    int64       // microseconds since 1970 UTC; of a Read, when it was read, by the source's clock
+	TxID          uint64      // of the transaction; 0 for what was read
+	CommitTime    int64       // microseconds since 1970 UTC; of what was read, when, by the source's clock
 }
+
+// WasRead reports whether c comes from reading the source rather than from its log:
+// a Read, or the Delete of a key that was asked for and that the source did not
+// have. LSN and CommitTime are then those of the reading.
+func (c *Change) WasRead() bool { return c.Op == Read || c.Op == Delete && c.TxID == 0 }
 
 // MovedAway reports whether c is the first half of a key move.
 func (c *Change) MovedAway() bool { return c.Op == Delete && len(c.OtherKey) > 0 }
@@ -53,6 +58,14 @@ type Batch struct {
 	Snapshot *catalog.SnapshotProgress
 	// Whole reports that the batch ends where a transaction ends.
 	Whole bool
+	// Rereads are the requests of pipeline.Rereads that are answered once this batch
+	// is saved. A batch may have Rereads and no changes.
+	Rereads []int64
+	// Masked are rows of which only the key is known, and that only as the lake shows
+	// it: the texts of the key columns, in key order. Masking puts in those of masked
+	// columns; until then these cells hold nothing of meaning, and the change's Key
+	// neither. Nil for almost every batch.
+	Masked map[int][]string
 }
 
 // End returns the cursor that a layer has once it holds the batch, or start when

@@ -163,7 +163,7 @@ func (r *eventRows) appendColumn(name string, b array.Builder, lo, hi int) bool 
 	case colSourceTS:
 		appendInts[*array.TimestampBuilder](b, n, func(i int) arrow.Timestamp { return arrow.Timestamp(at(i).CommitTime) })
 	case colSnapshot:
-		appendBools(b, n, func(i int) bool { return at(i).Op == change.Read })
+		appendBools(b, n, func(i int) bool { return at(i).WasRead() })
 	case colIngestedAt:
 		appendInts[*array.TimestampBuilder](b, n, func(int) arrow.Timestamp { return arrow.Timestamp(r.at) })
 	case colUnavailable:

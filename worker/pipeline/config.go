@@ -17,7 +17,9 @@ type Config struct {
 	// nothing is to be masked. It is given the source's schema.
 	Mask     func(table *catalog.Table, schema *catalog.Schema) (Mask, error)
 	Observer Observer
-	Logger   *slog.Logger
+	// Rereads keeps requests to read rows again; nil: none are made or taken up.
+	Rereads Rereads
+	Logger  *slog.Logger
 	// Clock returns the time; default time.Now.
 	Clock  func() time.Time
 	Limits Limits
@@ -41,6 +43,9 @@ type Limits struct {
 	DrainWithin time.Duration
 	// ReportEvery is how often the observer is told of progress; default 1 s.
 	ReportEvery time.Duration
+	// RereadEvery is how often new requests to read rows again are looked for;
+	// default 500 ms.
+	RereadEvery time.Duration
 }
 
 // WithDefaults returns c with every unset value at its default.
@@ -52,6 +57,7 @@ func (c Config) WithDefaults() Config {
 	def(&l.Parallel, 3)
 	def(&l.DrainWithin, 30*time.Second)
 	def(&l.ReportEvery, time.Second)
+	def(&l.RereadEvery, 500*time.Millisecond)
 	if c.Clock == nil {
 		c.Clock = time.Now //nolint:forbidigo // the one place where the real clock comes in
 	}

@@ -34,6 +34,45 @@ type Source interface {
 	Close(ctx context.Context) error
 }
 
+// Rereader is a Source that can read single rows again:
+//
+//	if r, ok := source.(pipeline.Rereader); ok { r.Reread(q) }
+//
+// A row that is found comes as a Read at the place of the log where it was read; a
+// key that the source does not have comes as a Delete at that place (see
+// change.Change.WasRead). A key that a transaction unseen by the reading has changed
+// is left to that change, so that nothing that committed later is undone.
+type Rereader interface {
+	// Reread asks for rows and returns at once. A later slice has a batch that names
+	// the request in its Rereads, when everything asked for is in it or in one before
+	// it. What is not answered before Close is forgotten: ask the next source again.
+	// Safe to call while Next runs.
+	Reread(q Reread)
+}
+
+// Reread is a request to read rows of a table again, by key.
+type Reread struct {
+	ID    int64
+	Table string // catalog.TableName.String()
+	// Keys are the texts of the key columns, in key order, as the source prints them.
+	Keys [][]string
+	// Masked says that the texts of masked columns are those that the lake shows: what
+	// stands behind them is not known, and the source finds the rows by masking.
+	Masked bool
+}
+
+// Rereads keeps requests until they are done. Safe for concurrent use.
+type Rereads interface {
+	// Request asks for rows again whose keys are given as the lake shows them, and
+	// returns the request's number. It is durable when it returns.
+	Request(ctx context.Context, table *catalog.Table, keys [][]string) (int64, error)
+	// Pending returns the requests that are not done, the oldest first; not
+	// necessarily all at once.
+	Pending(ctx context.Context) ([]Reread, error)
+	// Done marks requests whose answers bronze holds. It may be repeated.
+	Done(ctx context.Context, ids []int64) error
+}
+
 // Resume says where a source goes on with a table.
 type Resume struct {
 	Table *catalog.Table

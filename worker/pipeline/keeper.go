@@ -25,6 +25,7 @@ type keeper struct {
 	folded time.Time
 	// unsure says that a commit's outcome is unknown: read the states again first.
 	unsure bool
+	lacks  lacks
 }
 
 // maxStale bounds how often a fold is made anew because another writer got in
@@ -160,7 +161,11 @@ func (k *keeper) foldInto(ctx context.Context, table *catalog.Table, before Laye
 			if err != nil {
 				return Commit{}, err
 			}
-			return k.layers.Current.Write(ctx, fold.Current(table, k.current.Cursor.Position, b, found), to)
+			result := fold.Current(table, k.current.Cursor.Position, b, found)
+			if err := k.requestCurrent(ctx, table, result); err != nil {
+				return Commit{}, err
+			}
+			return k.layers.Current.Write(ctx, result, to)
 		}, k.layers.Current.State)
 		if err != nil {
 			return fmt.Errorf("fold into current: %w", err)
@@ -180,7 +185,11 @@ func (k *keeper) foldInto(ctx context.Context, table *catalog.Table, before Laye
 					return Commit{}, err
 				}
 			}
-			return k.layers.History.Write(ctx, fold.History(table, cursor, b, found), to)
+			result := fold.History(table, cursor, b, found)
+			if err := k.requestHistory(ctx, table, result); err != nil {
+				return Commit{}, err
+			}
+			return k.layers.History.Write(ctx, result, to)
 		}, k.layers.History.State)
 		if err != nil {
 			return fmt.Errorf("fold into history: %w", err)

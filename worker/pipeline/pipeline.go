@@ -22,6 +22,7 @@ type Pipeline struct {
 	flushed catalog.LSN
 	results chan result
 	saving  int
+	rereads *rereading
 
 	statusMu  sync.Mutex
 	silent    bool // the source's silence has been logged; under statusMu
@@ -39,8 +40,10 @@ type result struct {
 func New(cfg Config) *Pipeline {
 	cfg = cfg.WithDefaults()
 	p := &Pipeline{cfg: cfg, byName: map[string]*tableRun{}, results: make(chan result, len(cfg.Tables)+1)}
+	p.rereads = newRereading(cfg)
 	for _, t := range cfg.Tables {
 		run := &tableRun{table: t, state: catalog.Pending, masks: map[*catalog.Schema]Mask{}}
+		run.lacks.rereads = cfg.Rereads
 		p.tables = append(p.tables, run)
 		p.byName[t.Name.String()] = run
 	}
@@ -58,12 +61,15 @@ func (p *Pipeline) Run(ctx context.Context) error {
 		return err
 	}
 	slices, stopReading := p.read(ctx)
+	stopRereads := p.rereads.start(ctx)
 	err := p.loop(ctx, slices)
 	stopReading()
+	stopRereads()
 	drainCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.cfg.Limits.DrainWithin)
 	defer cancel()
 	p.drain(drainCtx)
 	p.confirm(drainCtx)
+	p.rereads.finish(drainCtx)
 	p.report(drainCtx, true)
 	p.reporting.Wait()
 	return errors.Join(err, p.cfg.Reader.Close(drainCtx))
@@ -205,6 +211,8 @@ func (p *Pipeline) loop(ctx context.Context, slices <-chan readResult) error {
 			p.accept(ctx, r.slice)
 		case r := <-p.results:
 			p.saved(ctx, r)
+		case asked := <-p.rereads.asked:
+			p.reread(asked)
 		case <-tick.C:
 		}
 		p.saveDue(ctx, false)

@@ -80,6 +80,7 @@ func (p *Pipeline) saved(ctx context.Context, r result) {
 		if !t.state.Stopped() {
 			t.state = running(t.bronze)
 		}
+		p.answered(t, r.batches)
 		if len(r.batches) > 0 || r.record.Current != (Commit{}) || r.record.History != (Commit{}) {
 			p.cfg.Observer.Batch(ctx, r.record)
 		}

@@ -84,10 +84,10 @@ func findOvertaken(ctx context.Context, bronze pipeline.Bronze, m moment, after,
 	return o, nil
 }
 
-// seesChange reports whether the moment shows what the change did. A snapshot's
-// read is seen when it was made before: it shows no more than the log did then.
+// seesChange reports whether the moment shows what the change did. What was read
+// is seen when it was read before: it shows no more than the log did then.
 func (m *moment) seesChange(c *change.Change) bool {
-	if c.Op == change.Read {
+	if c.WasRead() {
 		return c.Position.Commit < m.lsn
 	}
 	return m.sees.Sees(c.TxID)
