@@ -2,6 +2,7 @@ package worker
 
 import (
 	"errors"
+	"sync"
 
 	"github.com/lakeweir/lakeweir/catalog"
 	"github.com/lakeweir/lakeweir/worker/pipeline"
@@ -13,6 +14,9 @@ import (
 type masks struct {
 	key    []byte
 	sealer *privacy.Sealer // nil when no table tokenizes
+
+	mu   sync.Mutex
+	text *privacy.Text // under mu; nil when no table tokenizes
 }
 
 func newMasks(tables []*catalog.Table, key catalog.Secret) (*masks, error) {
@@ -24,6 +28,9 @@ func newMasks(tables []*catalog.Table, key catalog.Secret) (*masks, error) {
 			}
 			var err error
 			if m.sealer, err = privacy.NewSealer(m.key); err != nil {
+				return nil, err
+			}
+			if m.text, err = privacy.NewText(m.key); err != nil {
 				return nil, err
 			}
 		}
@@ -39,6 +46,17 @@ func (m *masks) mask(table *catalog.Table, schema *catalog.Schema) (pipeline.Mas
 }
 
 func (m *masks) seal(_ string, plain []byte) string { return m.sealer.Seal(plain) }
+
+// maskText returns what the lake shows for a text of a masked column.
+func (m *masks) maskText(p catalog.Protection, text string) (string, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.text == nil {
+		return "", errors.New("no token key to mask with")
+	}
+	out, err := m.text.Append(nil, p, []byte(text))
+	return string(out), err
+}
 
 func (m *masks) unseal(_, sealed string) ([]byte, error) {
 	if m.sealer == nil {

@@ -69,7 +69,7 @@ func Run(ctx context.Context, cfg Config) error {
 			Source: cfg.Source, DSN: cfg.DSN, Logger: cfg.Logger, Limits: cfg.Reader,
 			Notes:  slotNotes{registry: cfg.Registry, source: cfg.Source},
 			Seal:   masks.seal,
-			Unseal: masks.unseal,
+			Unseal: masks.unseal, MaskText: masks.maskText,
 		})
 		return pipeline.New(pipeline.Config{
 			Source: cfg.Source, Tables: cfg.Tables, Reader: reader, Lake: l.ForSource(cfg.Source),

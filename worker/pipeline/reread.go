@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -129,6 +130,11 @@ func (p *Pipeline) answered(t *tableRun, saved []*change.Batch) {
 			p.rereads.end(b.Rereads)
 		}
 	}
+}
+
+// hasRereads reports whether the batches answer requests: somebody waits for them.
+func hasRereads(batches []*change.Batch) bool {
+	return slices.ContainsFunc(batches, func(b *change.Batch) bool { return len(b.Rereads) > 0 })
 }
 
 // lacks remembers which rows were asked for again because values of them were never

@@ -28,7 +28,8 @@ func (p *Pipeline) saveDue(ctx context.Context, force bool) {
 		lags := (t.lagging() || t.unopened()) && foldDue && !now.Before(t.retryAt)
 		switch {
 		case n > 0:
-			p.save(ctx, t, t.split(n, now), foldDue)
+			batches := t.split(n, now)
+			p.save(ctx, t, batches, foldDue || hasRereads(batches))
 		case lags:
 			p.save(ctx, t, nil, true)
 		}

@@ -101,13 +101,14 @@ func (t *tableRun) due(now time.Time, every time.Duration, limits Limits, force 
 
 // late reports whether changes have waited for their time before they even came,
 // as after a restart: then they are saved soon, so that a worker that is killed
-// again and again still gets on. Rows of a snapshot are saved as soon.
+// again and again still gets on. Rows of a snapshot, and rows that were asked for
+// again, are saved as soon.
 func (t *tableRun) late(now time.Time, every time.Duration) bool {
 	if now.Sub(t.savedAt) < min(least, every) {
 		return false
 	}
 	_, committed, ok := lowest(t.queue)
-	return t.queue[0].Snapshot != nil || ok && now.Sub(time.UnixMicro(committed)) >= every
+	return t.queue[0].Snapshot != nil || hasRereads(t.queue) || ok && now.Sub(time.UnixMicro(committed)) >= every
 }
 
 // split takes the first n batches off the queue.

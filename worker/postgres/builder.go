@@ -10,6 +10,7 @@ type builder struct {
 	rows    *change.Rows
 	changes []change.Change
 	keys    arena
+	masked  map[int][]string // as Batch.Masked
 }
 
 func newBuilder(schema *catalog.Schema) *builder { return &builder{rows: change.NewRows(schema)} }

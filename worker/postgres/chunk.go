@@ -20,6 +20,8 @@ type request struct {
 	limit   int
 	waitFor uint64 // read nothing while an older transaction runs
 	keyless bool   // read the whole table, in pieces
+	again   bool   // keys were asked for: say of each that is not there that it is not
+	masked  bool   // these keys are as the lake shows them
 }
 
 // reader reads one chunk, or a table without a key, in one transaction. Its table
@@ -68,12 +70,11 @@ func (r *reader) read(ctx context.Context) error {
 
 func (r *reader) transaction(ctx context.Context, conn *pgconn.PgConn) error {
 	limits := r.source.cfg.Limits
-	name := quoteName(r.table.cfg.Name)
 	// The lock comes before the snapshot is taken: TRUNCATE and a rewriting ALTER
 	// TABLE would make the table look empty to an older snapshot.
 	if _, err := conn.Exec(ctx, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL lock_timeout = "+strconv.FormatInt(limits.LockTimeout.Milliseconds(), 10)+
 		"; SET LOCAL statement_timeout = "+strconv.FormatInt(limits.StatementTimeout.Milliseconds(), 10)+
-		"; SET LOCAL idle_in_transaction_session_timeout = 0; SET LOCAL row_security = off; LOCK TABLE "+name+" IN ACCESS SHARE MODE").ReadAll(); err != nil {
+		"; SET LOCAL idle_in_transaction_session_timeout = 0; SET LOCAL row_security = off; LOCK TABLE "+quoteName(r.table.cfg.Name)+" IN ACCESS SHARE MODE").ReadAll(); err != nil {
 		return err
 	}
 	head, err := chunkHead(ctx, conn)
@@ -86,11 +87,11 @@ func (r *reader) transaction(ctx context.Context, conn *pgconn.PgConn) error {
 		r.send(ctx, &head)
 		return err
 	}
-	sql, params := r.query(name)
-	if err := conn.ExecParams(ctx, "DECLARE chunk NO SCROLL CURSOR FOR "+sql, params, nil, nil, nil).Read().Err; err != nil {
-		return err
+	read := r.declared
+	if r.request.again {
+		read = r.again
 	}
-	c, err := r.pieces(ctx, conn, head)
+	c, err := read(ctx, conn, head)
 	if err != nil {
 		return err
 	}
@@ -101,6 +102,15 @@ func (r *reader) transaction(ctx context.Context, conn *pgconn.PgConn) error {
 	}
 	r.send(ctx, c)
 	return nil
+}
+
+// declared reads what is requested through a cursor.
+func (r *reader) declared(ctx context.Context, conn *pgconn.PgConn, head chunk) (*chunk, error) {
+	sql, params := r.query(quoteName(r.table.cfg.Name))
+	if err := conn.ExecParams(ctx, "DECLARE chunk NO SCROLL CURSOR FOR "+sql, params, nil, nil, nil).Read().Err; err != nil {
+		return nil, err
+	}
+	return r.pieces(ctx, conn, head)
 }
 
 // chunkHead takes the transaction's snapshot and the place in the log.
@@ -168,7 +178,11 @@ func (r *reader) query(name string) (string, [][]byte) {
 func (r *reader) pieces(ctx context.Context, conn *pgconn.PgConn, head chunk) (*chunk, error) {
 	most := r.source.cfg.Limits.ChunkBytes
 	c := r.fresh(head)
-	for n := 200; ; {
+	n := 200
+	if r.request.again {
+		n = 20
+	}
+	for {
 		before := c.rows.Len()
 		wire, err := r.fetch(ctx, conn, c, n)
 		if err != nil {
@@ -181,7 +195,7 @@ func (r *reader) pieces(ctx context.Context, conn *pgconn.PgConn, head chunk) (*
 			return c, nil
 		}
 		full := c.bytes >= most
-		if full && !r.request.keyless && r.request.keys == nil {
+		if full && !r.request.keyless && (r.request.keys == nil || r.request.again) {
 			return c, nil
 		}
 		if r.request.keyless && (full || c.rows.Len() >= r.request.limit) {

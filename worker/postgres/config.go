@@ -27,8 +27,11 @@ type Config struct {
 	// table's key is masked.
 	Seal   func(table string, plain []byte) string
 	Unseal func(table, sealed string) ([]byte, error)
-	Logger *slog.Logger     // default: none
-	Clock  func() time.Time // default time.Now
+	// MaskText returns what the lake shows for a text of a masked key column. Nil
+	// where no table's key is masked. Safe for concurrent use.
+	MaskText func(p catalog.Protection, text string) (string, error)
+	Logger   *slog.Logger     // default: none
+	Clock    func() time.Time // default time.Now
 
 	Limits Limits
 }

@@ -13,11 +13,12 @@ import (
 )
 
 // asked is what others than the reader want of it: how far the server may forget,
-// and which tables to read no more. The reader looks at it at each call of Next.
+// which tables to read no more, and which rows once more. The reader looks at it at each call of Next.
 type asked struct {
 	mu      sync.Mutex
 	through catalog.LSN
 	drops   []string
+	rereads []pipeline.Reread
 }
 
 func (a *asked) confirm(through catalog.LSN) {
@@ -32,11 +33,18 @@ func (a *asked) drop(table string) {
 	a.drops = append(a.drops, table)
 }
 
-func (a *asked) take() (through catalog.LSN, drops []string) {
+func (a *asked) reread(q pipeline.Reread) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.rereads = append(a.rereads, q)
+}
+
+func (a *asked) take() (through catalog.LSN, drops []string, rereads []pipeline.Reread) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	drops, a.drops = a.drops, nil
-	return a.through, drops
+	rereads, a.rereads = a.rereads, nil
+	return a.through, drops, rereads
 }
 
 // Confirm lets the server forget what is before the position, at the next call of
@@ -53,9 +61,17 @@ func (s *Source) Drop(table string) { s.asked.drop(table) }
 
 // obey does what was asked for since the last time.
 func (s *Source) obey(ctx context.Context, last bool) error {
-	through, drops := s.asked.take()
+	through, drops, rereads := s.asked.take()
 	for _, name := range drops {
 		s.drop(name)
+	}
+	for _, q := range rereads {
+		s.reread(q)
+	}
+	if v := s.visible.Swap(nil); v != nil {
+		for _, t := range s.order {
+			t.seen.forget(*v)
+		}
 	}
 	now := s.cfg.Clock()
 	if through <= s.confirmed || s.stream == nil || !last && now.Sub(s.notedAt) < s.cfg.Limits.ConfirmEvery {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/lakeweir/lakeweir/orchestrator/localpg/localpgtest"
 	"github.com/lakeweir/lakeweir/worker/change"
+	"github.com/lakeweir/lakeweir/worker/pipeline"
 )
 
 // A commit that waits for a standby is in the log, and read, while no reader sees
@@ -81,6 +82,31 @@ r after(4, old, xxx…(9000))
 r after(5, old, xxx…(9000))
 r after(6, old, xxx…(9000))
 `, "\n"), l.store["public.doc"].script())
+}
+
+func TestAKeyAskedForAgainIsLeftToAnUnseenCommitThatBringsIt(t *testing.T) { // not parallel: a slot is made only while no commit of the server waits
+	l := waitingLab(t, `create table doc (id int primary key, title text, body text);
+alter table doc alter body set storage external;
+insert into doc select g, 'old', repeat('x', 9000) from generate_series(1, 3) g;`)
+	l.table("doc", "id")
+	l.begin()
+	l.snapshotted()
+	s := l.store["public.doc"]
+	before := len(s.events)
+	release := l.commitUnseen("insert into doc values (9, 'new', 'y'); update doc set title = 'new' where id = 1; update doc set id = 8 where id = 2; delete from doc where id = 3")
+	l.source.Reread(pipeline.Reread{ID: 1, Table: "public.doc", Keys: [][]string{{"1"}, {"2"}, {"3"}, {"7"}, {"8"}, {"9"}}})
+	for range 10 { // it cannot be answered, or not all of it, while the commit is unseen
+		l.next()
+		l.saveAll()
+	}
+	require.False(t, l.answered[1])
+	release()
+	l.until("it is answered", func() bool { return l.answered[1] })
+	l.drain()
+	l.same("doc")
+	require.Contains(t, s.script(), "d before(7, <absent>, <absent>)\n")
+	require.NotContains(t, s.script(), "d before(9", "the key that came was said to be gone")
+	require.Greater(t, len(s.events), before)
 }
 
 func TestAnUnseenTruncateOvertakesTheWholeChunk(t *testing.T) { // not parallel: a slot is made only while no commit of the server waits

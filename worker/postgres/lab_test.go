@@ -38,6 +38,8 @@ type lab struct {
 	// through and readAt are of the newest slice.
 	through catalog.LSN
 	readAt  time.Time
+	// answered are the requests to read again whose answers are saved.
+	answered map[int64]bool
 }
 
 // stored is what a table's bronze would hold, and what came but is not saved yet.
@@ -93,7 +95,7 @@ func newLab(t testing.TB, ddl string) *lab {
 
 func labOn(t testing.TB, dsn, ddl string) *lab {
 	t.Helper()
-	l := &lab{t: t, dsn: dsn, db: session(t, dsn), store: map[string]*stored{}, notes: &noted{}}
+	l := &lab{t: t, dsn: dsn, db: session(t, dsn), store: map[string]*stored{}, notes: &noted{}, answered: map[int64]bool{}}
 	l.exec(ddl)
 	var database string
 	require.NoError(t, l.db.QueryRow(t.Context(), "select current_database()").Scan(&database))
@@ -272,6 +274,9 @@ func (l *lab) save(name string) {
 		s.cursor = b.End(s.cursor)
 		if b.Snapshot != nil {
 			s.snapshot = b.Snapshot
+		}
+		for _, id := range b.Rereads {
+			l.answered[id] = true
 		}
 	}
 	s.pending = nil

@@ -87,8 +87,8 @@ func (s *Source) takes(t *table, p place) bool {
 	if t.stopped {
 		return false
 	}
-	if t.snap != nil && (t.window == nil || p.commit < t.floor) {
-		t.snap.seen.add(s.tx.xid)
+	if t.window == nil || p.commit < t.floor {
+		t.seen.add(s.tx.xid)
 	}
 	if !p.after(t.last) {
 		return false // sent again after a restart
@@ -168,8 +168,7 @@ func (s *Source) added(t *table, p place, changes, size int) {
 	case s.tooMuch(w.held) && t.cfg.HasKey():
 		// The chunk takes too long for what happens meanwhile: a smaller one, later.
 		s.closeWindow(t)
-		t.snap.limit = max(t.snap.limit/2, min(100, t.snap.most))
-		t.snap.notUntil = s.cfg.Clock().Add(200 * time.Millisecond)
+		s.windowTooLong(t, w)
 		s.count()
 	case s.blocks(t):
 		s.blocked = true

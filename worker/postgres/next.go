@@ -221,7 +221,7 @@ func (s *Source) ready() bool {
 		return true
 	}
 	for _, t := range s.order {
-		if t.batch != nil || t.snap != nil && t.snap.changed {
+		if t.batch != nil || len(t.rereads.finished) > 0 || t.snap != nil && t.snap.changed {
 			return true
 		}
 	}
@@ -271,12 +271,13 @@ func (s *Source) batch(t *table) (*change.Batch, error) {
 	if t.batch != nil {
 		t.again(t.batch)
 	}
-	if t.batch == nil && (t.snap == nil || !t.snap.changed) {
+	if t.batch == nil && len(t.rereads.finished) == 0 && (t.snap == nil || !t.snap.changed) {
 		return nil, nil
 	}
-	b := &change.Batch{Table: t.cfg, Epoch: s.epoch, Whole: true}
+	b := &change.Batch{Table: t.cfg, Epoch: s.epoch, Whole: true, Rereads: t.rereads.finished}
+	t.rereads.finished = nil
 	if t.batch != nil {
-		b.Rows, b.Changes = t.batch.rows, t.batch.changes
+		b.Rows, b.Changes, b.Masked = t.batch.rows, t.batch.changes, t.batch.masked
 		t.batch = nil
 	} else {
 		b.Rows = change.NewRows(t.schema)
@@ -312,11 +313,11 @@ func (s *Source) handedThrough() catalog.LSN {
 	return through
 }
 
-// firstCommit is the commit of the first change that is not a row read, which
-// stands before its place in the log.
+// firstCommit is the commit of the first change that was not read, since what was
+// read stands before its place in the log.
 func firstCommit(changes []change.Change, none catalog.LSN) catalog.LSN {
 	for i := range changes {
-		if changes[i].Op != change.Read {
+		if !changes[i].WasRead() {
 			return changes[i].Position.Commit
 		}
 	}

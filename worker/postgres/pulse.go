@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lakeweir/lakeweir/catalog"
+	"github.com/lakeweir/lakeweir/worker/change"
 )
 
 // endOfLog remembers where the log ended at which time of the source's clock.
@@ -93,14 +94,19 @@ func (s *Source) pulse(ctx context.Context, beat string) {
 func (s *Source) askLogEnd(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Limits.ConnectTimeout)
 	defer cancel()
-	var lsn string
+	var lsn, sees string
 	var micros int64
 	// The clock first: what was durable then lies before the flushed end read after it.
 	err := s.pool.QueryRow(ctx, `WITH c AS MATERIALIZED (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS t)
-SELECT c.t, pg_current_wal_flush_lsn()::text FROM c`).Scan(&micros, &lsn)
+SELECT c.t, pg_current_wal_flush_lsn()::text, pg_current_snapshot()::text FROM c`).Scan(&micros, &lsn, &sees)
 	if err != nil {
 		return err
 	}
+	visible, err := change.ParseVisibility(sees)
+	if err != nil {
+		return err
+	}
+	s.visible.Store(&visible)
 	at, err := catalog.ParseLSN(lsn)
 	if err != nil {
 		return err

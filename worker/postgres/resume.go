@@ -69,6 +69,9 @@ func (b *beginning) open(r pipeline.Resume, have tableFacts, types []columnType)
 		t.read = t.last
 		t.generation = max(r.Cursor.Position.Generation, 1)
 	}
+	if b.facts.settings["synchronous_standby_names"] != "" {
+		t.rereads.waitFor = b.now.Xmax // as in resumeSnapshot
+	}
 	if err := b.resumeSnapshot(t, r, have); err != nil {
 		return asError(b.cfg.Source.Name, err)
 	}

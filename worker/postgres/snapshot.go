@@ -20,9 +20,8 @@ type snapshot struct {
 	read     bool       // every range was read; keys may remain
 	keys     [][]string // to be read again
 
-	limit    int // rows of the next chunk
-	most     int // of any chunk
-	seen     seenXIDs
+	limit    int    // rows of the next chunk
+	most     int    // of any chunk
 	waitFor  uint64 // the first transaction that need not have ended before the first chunk
 	waited   bool   // it was said that it waits
 	notUntil time.Time
@@ -35,7 +34,8 @@ type window struct {
 	results chan *chunk // one place: a reader of pieces waits until its last was taken
 	result  *chunk      // read, but the log has not come to its place yet
 	cancel  context.CancelFunc
-	asked   int // keys asked for; 0 for a range
+	asked   int     // keys asked for; 0 for a range
+	reread  *reread // rows are read again on request; else the table is being read
 	// streaming says that the first piece of a table without a key was handed over.
 	streaming bool
 }
@@ -58,13 +58,13 @@ func (t *table) firstOrdinal(c *chunk) uint64 {
 
 // advance notes the newest of changes put up for handing over.
 func (t *table) advance(changes []change.Change) {
-	for i := len(changes) - 1; i >= 0; i-- { //nolint:modernize // an iterator would copy each change
+	for i := len(changes) - 1; i >= 0; i-- {
 		p := changes[i].Position
 		here := place{p.Commit, p.Ordinal}
 		if here.after(t.last) {
 			t.last = here
 		}
-		if changes[i].Op == change.Read {
+		if changes[i].WasRead() {
 			t.read = here
 			return
 		}

@@ -4,11 +4,13 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/lakeweir/lakeweir/catalog"
+	"github.com/lakeweir/lakeweir/worker/change"
 	"github.com/lakeweir/lakeweir/worker/pipeline"
 )
 
@@ -50,6 +52,7 @@ type Source struct {
 
 	idle      bool // no table could start: there is nothing to read
 	asked     asked
+	visible   atomic.Pointer[change.Visibility] // what a reader sees, as of late
 	confirmed catalog.LSN
 	notedAt   time.Time
 }
@@ -107,6 +110,7 @@ func (s *Source) fault(t *table, state catalog.State, err *catalog.Error) {
 	}
 	t.stopped = true
 	t.snap = nil
+	t.rereads = rereads{}
 	from := s.through
 	if s.tx.open {
 		from = s.tx.commit

@@ -37,6 +37,11 @@ type table struct {
 	floor catalog.LSN
 	batch *builder // to be handed over; nil when empty
 	snap  *snapshot
+	// rereads is what is to be read again by key.
+	rereads rereads
+	// seen are transactions whose changes were handed over, or dropped, and that a
+	// reader may not see yet.
+	seen seenXIDs
 	// window is open while a chunk is read.
 	window  *window
 	stopped bool // by a fault

@@ -23,6 +23,14 @@ func (s *seenXIDs) add(xid uint64) {
 	s.tail = append(s.tail, xid)
 }
 
+// forget drops what the reader sees: every later reader sees it too.
+func (s *seenXIDs) forget(v change.Visibility) {
+	unseen := func(xids []uint64) []uint64 {
+		return slices.DeleteFunc(xids, v.Sees)
+	}
+	s.sorted, s.tail = unseen(s.sorted), unseen(s.tail)
+}
+
 // hidden reports whether the reader does not see one of the transactions, and
 // forgets those that every later reader sees.
 func (s *seenXIDs) hidden(v change.Visibility) bool {

@@ -17,6 +17,18 @@ type chunk struct {
 	last  bool // there is nothing behind it
 	bytes int
 	err   error
+
+	// gone is how many of the rows, which stand last, have the key alone: they were
+	// asked for and are not there.
+	gone int
+	// asked names the asked key of each row; impossible are names of asked keys that
+	// no row can have. Of a reading by key alone.
+	asked      map[int]string
+	impossible []string
+	// masked are those of the rows that are gone whose key is known only as the lake
+	// shows it; of them, those of dropped have come meanwhile.
+	masked  map[int][]string
+	dropped map[int]bool
 }
 
 // readAt is the Commit of the rows' positions: odd, so that it is no commit
@@ -41,7 +53,7 @@ func merge(held *builder, c *chunk, generation uint32, next uint64) (*builder, i
 			break
 		}
 	}
-	out := &builder{rows: c.rows}
+	out := &builder{rows: c.rows, masked: c.masked}
 	offset := appendRows(c.rows, held)
 	overtaken := overtake(c, held.changes[:split], offset)
 
@@ -113,7 +125,7 @@ func fill(rows *change.Rows, from, to int) {
 		return
 	}
 	for col := range rows.Schema().Columns {
-		if rows.Mark(to, col) == change.Unavailable {
+		if rows.Mark(to, col) == change.Unavailable && rows.Mark(from, col) != change.Absent {
 			rows.Copy(to, col, rows, from, col)
 		}
 	}
@@ -123,11 +135,15 @@ func appendReads(out *builder, c *chunk, generation uint32, next uint64, overtak
 	reads := 0
 	n := len(c.keys)
 	for row := range n {
-		if overtaken != nil && overtaken[row] {
+		if overtaken != nil && overtaken[row] || c.dropped[row] {
 			continue
 		}
+		op, before, after := change.Read, -1, row
+		if row >= n-c.gone {
+			op, before, after = change.Delete, row, -1
+		}
 		out.changes = append(out.changes, change.Change{
-			Op: change.Read, Before: -1, After: row, Other: -1, Key: c.keys[row],
+			Op: op, Before: before, After: after, Other: -1, Key: c.keys[row],
 			Position: catalog.Position{Generation: generation, Commit: c.readAt(), Ordinal: next + 2*uint64(reads)},
 			LSN:      c.at, CommitTime: c.time,
 		})

@@ -138,7 +138,8 @@ func (h *history) change(op int, ordinal uint64, id, to int64) {
 
 // TestMergedChunksFoldToTheTable makes a table, some of whose rows are known
 // already, reads a chunk of the others at a random moment, and folds what merge
-// makes of it.
+// makes of it. When every key is asked for again, what was known before may be as
+// wrong as it likes.
 func TestMergedChunksFoldToTheTable(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -165,6 +166,21 @@ func TestMergedChunksFoldToTheTable(t *testing.T) {
 			require.NoError(t, err)
 			c.keys = append(c.keys, key)
 		}
+		s := &stored{}
+		if rapid.Bool().Draw(t, "asked again") {
+			s.events = wrongRows(t)
+			for id := range int64(6) {
+				if _, there := h.seen[id+1]; there {
+					continue
+				}
+				row := c.rows.Add()
+				c.rows.SetFixed(row, 0, id+1)
+				key, err := c.rows.AppendKey(nil, row)
+				require.NoError(t, err)
+				c.keys = append(c.keys, key)
+				c.gone++
+			}
+		}
 		h.lsn = c.at
 		h.lsn -= 8 // the next commit may stand at P itself
 		for range rapid.IntRange(0, 4).Draw(t, "after") {
@@ -176,7 +192,6 @@ func TestMergedChunksFoldToTheTable(t *testing.T) {
 		require.LessOrEqual(t, reads, read)
 		require.Len(t, out.changes, held+reads)
 
-		s := &stored{}
 		batch := &change.Batch{Rows: out.rows, Changes: out.changes}
 		for i := range out.changes {
 			s.events = append(s.events, toEvent(batch, &out.changes[i]))
@@ -190,4 +205,23 @@ func TestMergedChunksFoldToTheTable(t *testing.T) {
 		}
 		require.Equal(t, printed(want), printed(s.folded()))
 	})
+}
+
+// wrongRows is what a damaged lake holds.
+func wrongRows(t *rapid.T) []event {
+	b := newBuilder(modelSchema)
+	for _, id := range rapid.SliceOfDistinct(rapid.Int64Range(1, 6), rapid.ID[int64]).Draw(t, "wrong") {
+		row := b.rows.Add()
+		b.rows.SetFixed(row, 0, id)
+		b.rows.SetFixed(row, 1, -1)
+		b.rows.SetBytes(row, 2, []byte("wrong"))
+		key, err := b.key(row)
+		require.NoError(t, err)
+		b.changes = append(b.changes, change.Change{Op: change.Read, Before: -1, After: row, Other: -1, Key: key})
+	}
+	var out []event
+	for i := range b.changes {
+		out = append(out, toEvent(&change.Batch{Rows: b.rows, Changes: b.changes}, &b.changes[i]))
+	}
+	return out
 }

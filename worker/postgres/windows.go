@@ -15,14 +15,25 @@ func (s *Source) openWindows() {
 			free--
 		}
 	}
+	now := s.cfg.Clock()
 	for _, t := range s.order {
 		if free <= 0 {
 			return
 		}
-		if t.snap == nil || t.snap.changed || t.window != nil || t.batch != nil || s.cfg.Clock().Before(t.snap.notUntil) {
+		if t.stopped || t.window != nil || t.batch != nil || t.snap != nil && t.snap.changed {
 			continue
 		}
-		s.openWindow(t)
+		reads, again := t.snap != nil && !now.Before(t.snap.notUntil), t.rereads.due(now)
+		switch {
+		case again && (!reads || !t.rereads.before): // they take turns
+			t.rereads.before = true
+			s.openReread(t)
+		case reads:
+			t.rereads.before = false
+			s.openWindow(t)
+		default:
+			continue
+		}
 		free--
 	}
 }
@@ -31,11 +42,16 @@ func (s *Source) openWindows() {
 // chunk's transaction begin.
 func (s *Source) openWindow(t *table) {
 	q := request{bound: t.snap.bound, limit: t.snap.limit, waitFor: t.snap.waitFor, keyless: !t.cfg.HasKey()}
-	w := &window{held: newBuilder(t.schema), results: make(chan *chunk, 1)}
+	w := &window{held: newBuilder(t.schema)}
 	if t.snap.read || len(t.snap.keys) >= maxKeys/2 {
 		w.asked = min(len(t.snap.keys), 200)
 		q.keys = t.snap.keys[:w.asked:w.asked]
 	}
+	s.startReading(t, w, q)
+}
+
+func (s *Source) startReading(t *table, w *window, q request) {
+	w.results = make(chan *chunk, 1)
 	t.window = w
 	reader := &reader{source: s, table: &table{cfg: t.cfg, name: t.name, schema: t.schema, fields: t.fields}, request: q, results: w.results}
 	var ctx context.Context
@@ -70,9 +86,12 @@ func (s *Source) collect() {
 			s.waiting = true
 			continue
 		}
-		if t.cfg.HasKey() {
+		switch {
+		case w.reread != nil:
+			s.placeReread(t)
+		case t.cfg.HasKey():
 			s.place(t)
-		} else {
+		default:
 			s.placePiece(t)
 		}
 	}
@@ -88,21 +107,42 @@ func (s *Source) usable(t *table, c *chunk) bool {
 	if t.window.streaming { // a further piece of the transaction that was found usable
 		return true
 	}
-	if c.sees.Xmin < t.snap.waitFor {
-		if !t.snap.waited {
+	waitFor, notUntil := &t.rereads.waitFor, &t.rereads.notUntil
+	if t.window.reread == nil {
+		waitFor, notUntil = &t.snap.waitFor, &t.snap.notUntil
+	}
+	if c.sees.Xmin < *waitFor {
+		if t.window.reread == nil && !t.snap.waited {
 			t.snap.waited = true
 			s.log.Info("the table's rows are read once the transactions that were open when it was published have ended", "table", t.cfg.ID(), "oldest", c.sees.Xmin)
 		}
 		s.closeWindow(t)
-		t.snap.notUntil = s.cfg.Clock().Add(time.Second)
+		*notUntil = s.cfg.Clock().Add(time.Second)
 		return false
 	}
-	if t.snap.seen.hidden(c.sees) { // handed over before the window, but not seen by the chunk: it comes too late
+	if t.seen.hidden(c.sees) { // handed over before the window, but not seen by the chunk: it comes too late
 		s.closeWindow(t)
-		t.snap.notUntil = s.cfg.Clock().Add(100 * time.Millisecond)
+		*notUntil = s.cfg.Clock().Add(100 * time.Millisecond)
 		return false
 	}
 	return true
+}
+
+// windowTooLong has the next chunk be smaller and later: more was held back for the
+// last than may be.
+func (s *Source) windowTooLong(t *table, w *window) {
+	later := s.cfg.Clock().Add(200 * time.Millisecond)
+	switch {
+	case w.reread == nil:
+		t.snap.limit = max(t.snap.limit/2, min(100, t.snap.most))
+		t.snap.notUntil = later
+	case w.reread.masked: // it cannot be smaller
+		t.rereads.notUntil = s.cfg.Clock().Add(30 * time.Second)
+		s.log.Warn("rows not read again, trying later: too much of the table changes while it is looked through", "table", t.cfg.ID())
+	default:
+		t.rereads.limit = max(t.rereads.limit/2, rereadLeast)
+		t.rereads.notUntil = later
+	}
 }
 
 // place puts a chunk among the held changes and closes its window.
@@ -171,7 +211,7 @@ func (s *Source) closeWindow(t *table) {
 // finishWindow ends a window; what it held comes before the next chunk.
 func (s *Source) finishWindow(t *table) {
 	for i := range t.window.held.changes {
-		t.snap.seen.add(t.window.held.changes[i].TxID)
+		t.seen.add(t.window.held.changes[i].TxID)
 	}
 	t.window.cancel()
 	t.window = nil
@@ -179,6 +219,10 @@ func (s *Source) finishWindow(t *table) {
 
 // chunkFailed decides what a failure means: later, smaller, or the end.
 func (s *Source) chunkFailed(t *table, err error) {
+	if t.window.reread != nil {
+		s.rereadFailed(t, err)
+		return
+	}
 	s.closeWindow(t)
 	if fault, ok := asFault(t, err); ok {
 		s.fault(t, catalog.Quarantined, fault)

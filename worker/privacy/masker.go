@@ -112,7 +112,14 @@ func (m *Masker) Apply(b *change.Batch) error {
 			return err
 		}
 	}
-	b.Rows = rows
+	for row, texts := range b.Masked {
+		for i, col := range m.masked.Key {
+			if slices.Contains(m.columns, col) {
+				rows.SetBytes(row, col, []byte(texts[i]))
+			}
+		}
+	}
+	b.Rows, b.Masked = rows, nil
 	if m.keyMasked {
 		return rekey(b)
 	}
