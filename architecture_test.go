@@ -33,7 +33,7 @@ var mayImport = map[string][]string{
 
 	// The data plane. Siblings speak in change values and the pipeline's interfaces;
 	// only worker wires them.
-	"worker/change":    {"catalog"},
+	"worker/change":    {"catalog", "catalog/typemap"},
 	"worker/fold":      {"catalog", "worker/change"},
 	"worker/fold/":     {"catalog", "worker/change", "worker/fold"},
 	"worker/privacy":   {"catalog", "catalog/typemap", "worker/change", "worker/pipeline"},

@@ -43,6 +43,7 @@ const (
 	CodeDecode         Code = "change.undecodable"      // a value or message that cannot be read
 	CodeKeyMissing     Code = "change.key_missing"      // a change does not carry the configured key
 	CodeKeyNull        Code = "change.key_null"         // a change has NULL in the configured key
+	CodeKeyUnfit       Code = "change.key_unfit"        // a change has a value in the configured key that the lake's type cannot hold
 	CodeIdentityChange Code = "change.replica_identity" // the replica identity no longer carries the key
 	CodeTruncate       Code = "change.truncate_refused" // a TRUNCATE on a table with apply_truncates: false
 	CodeSnapshot       Code = "snapshot.failed"         // a snapshot cannot go on

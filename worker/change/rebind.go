@@ -14,6 +14,9 @@ func (r *Rows) Rebind(schema *catalog.Schema, fresh []int) *Rows {
 	for _, col := range fresh {
 		old := &r.cols[col]
 		c := cells{marks: slices.Clone(old.marks), isFixed: schema.Columns[col].Type.Fixed()}
+		if schema.IsKey(col) {
+			c.keyForm = keyForm(&schema.Columns[col])
+		}
 		if c.isFixed {
 			c.fixed = make([]int64, r.n)
 		} else {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"github.com/lakeweir/lakeweir/catalog"
+	"github.com/lakeweir/lakeweir/catalog/typemap"
 )
 
 // Mark says what a cell holds.
@@ -34,6 +35,7 @@ type cells struct {
 	start, end []uint64 // of the others: the value's place in bytes, by row
 	bytes      []byte
 	isFixed    bool
+	keyForm    typemap.KeyForm // of a key column
 }
 
 // NewRows returns an empty store for rows of the schema.
@@ -41,6 +43,9 @@ func NewRows(schema *catalog.Schema) *Rows {
 	r := &Rows{schema: schema, cols: make([]cells, len(schema.Columns))}
 	for i, c := range schema.Columns {
 		r.cols[i].isFixed = c.Type.Fixed()
+	}
+	for _, i := range schema.Key {
+		r.cols[i].keyForm = keyForm(&schema.Columns[i])
 	}
 	return r
 }

@@ -133,25 +133,26 @@ func keepUnchanged(rows *change.Rows, before, after int) {
 
 // badKey is the fault of a change whose key cannot be told.
 func (t *table) badKey(rows *change.Rows, row int, c change.Change, err error) *catalog.Error {
-	mark := change.Null
-	if errors.Is(err, change.ErrKeyAbsent) {
-		mark = change.Absent
-	}
-	column := ""
+	var column catalog.Column
 	for _, col := range t.schema.Key {
-		if m := rows.Mark(row, col); m == mark || m == change.Unavailable && mark == change.Absent || m == change.Unfit && mark == change.Null {
-			column = t.schema.Columns[col].Name
+		if !rows.HasValue(row, col) {
+			column = t.schema.Columns[col]
 			break
 		}
 	}
 	var e *catalog.Error
-	if mark == change.Null {
+	switch {
+	case errors.Is(err, change.ErrKeyNull):
 		e = catalog.Errorf(catalog.Invalid, catalog.CodeKeyNull,
 			"choose a primary_key whose columns always have a value, then read the table anew",
-			"a change has no value in key column %s", column)
-	} else {
+			"a change has no value in key column %s", column.Name)
+	case errors.Is(err, change.ErrKeyUnfit):
+		e = catalog.Errorf(catalog.Invalid, catalog.CodeKeyUnfit,
+			"choose a primary_key whose values all fit, then read the table anew; docs/reference/types.md lists what does not fit",
+			"a change has a value in key column %s (%s) that the lake's %s cannot hold", column.Name, column.Source.Name, column.Type)
+	default:
 		e = catalog.Errorf(catalog.Invalid, catalog.CodeKeyMissing, identityFix(t.cfg.Name),
-			"a %s does not carry key column %s: the replica identity leaves it out", opWord(c.Op), column)
+			"a %s does not carry key column %s: the replica identity leaves it out", opWord(c.Op), column.Name)
 	}
 	e.At = t.at(c.LSN)
 	return e

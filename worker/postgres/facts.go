@@ -48,6 +48,7 @@ type tableFacts struct {
 	secured    bool // row security applies to the role
 	estimate   int64
 	attributes []attribute
+	types      []catalog.SourceType // of the attributes
 	indexes    []indexFacts
 	published  bool
 	filter     string   // the publication's WHERE
@@ -58,6 +59,9 @@ type tableFacts struct {
 type indexFacts struct {
 	columns           []string
 	primary, identity bool
+	immediate         bool // not deferrable: an index that is may be no replica identity
+	// plain says that the index holds values equal where the columns' types do.
+	plain bool
 }
 
 var settingNames = []string{
@@ -132,10 +136,17 @@ const tablesSQL = `SELECT u.n::int, c.oid, c.relkind::text, c.relpersistence = '
 FROM unnest($1::text[], $2::text[]) WITH ORDINALITY u(s, t, n)
 JOIN pg_namespace s ON s.nspname = u.s JOIN pg_class c ON c.relnamespace = s.oid AND c.relname = u.t`
 
-const indexesSQL = `SELECT i.indrelid, i.indisprimary, i.indisreplident, array_agg(a.attname::text ORDER BY a.attnum)
-FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY(i.indkey[0:i.indnkeyatts - 1])
+// indexesSQL lists unique indexes. One with an operator class or a collation of its
+// own may tell values apart that the column's type holds equal.
+const indexesSQL = `SELECT i.indrelid, i.indisprimary, i.indisreplident, i.indimmediate,
+ bool_and((o.opcdefault OR o.opcname LIKE '%\_pattern\_ops') AND coalesce(i.indcollation[n] = a.attcollation OR l.collisdeterministic, true)
+  AND (b.typname <> 'citext' OR o.opcintype = b.oid)), array_agg(a.attname::text ORDER BY a.attnum)
+FROM pg_index i CROSS JOIN LATERAL generate_series(0, i.indnkeyatts - 1) n
+JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[n] JOIN pg_opclass o ON o.oid = i.indclass[n]
+JOIN pg_type t ON t.oid = a.atttypid JOIN pg_type b ON b.oid = CASE t.typtype WHEN 'd' THEN t.typbasetype ELSE t.oid END
+LEFT JOIN pg_collation l ON l.oid = a.attcollation
 WHERE i.indrelid = ANY($1::oid[]) AND i.indisunique AND i.indisvalid AND i.indpred IS NULL AND i.indexprs IS NULL
-GROUP BY i.indexrelid, i.indrelid, i.indisprimary, i.indisreplident ORDER BY i.indisprimary DESC, i.indexrelid`
+GROUP BY i.indexrelid, i.indrelid, i.indisprimary, i.indisreplident, i.indimmediate ORDER BY i.indisprimary DESC, i.indexrelid`
 
 func gatherTables(ctx context.Context, q querier, source *catalog.Source, tables []*catalog.Table, version int) ([]tableFacts, error) {
 	out := make([]tableFacts, len(tables))
@@ -168,7 +179,7 @@ func gatherTables(ctx context.Context, q querier, source *catalog.Source, tables
 	}
 	var oid uint32
 	var index indexFacts
-	if _, err := pgx.ForEachRow(rows, []any{&oid, &index.primary, &index.identity, &index.columns}, func() error {
+	if _, err := pgx.ForEachRow(rows, []any{&oid, &index.primary, &index.identity, &index.immediate, &index.plain, &index.columns}, func() error {
 		byOID[oid].indexes = append(byOID[oid].indexes, index)
 		index.columns = nil
 		return nil
@@ -185,11 +196,23 @@ func gatherAttributes(ctx context.Context, q querier, oids []uint32, byOID map[u
 	}
 	var oid uint32
 	var a attribute
-	_, err = pgx.ForEachRow(rows, append([]any{&oid}, a.targets()...), func() error {
+	var wire []wireColumn
+	var tables []*tableFacts
+	if _, err = pgx.ForEachRow(rows, append([]any{&oid}, a.targets()...), func() error {
 		byOID[oid].attributes = append(byOID[oid].attributes, a)
+		wire, tables = append(wire, a.wireColumn), append(tables, byOID[oid])
 		return nil
-	})
-	return err
+	}); err != nil {
+		return err
+	}
+	types, err := readTypes(ctx, q, wire)
+	if err != nil {
+		return err
+	}
+	for i, t := range types {
+		tables[i].types = append(tables[i].types, t.source)
+	}
+	return nil
 }
 
 // gatherPublished says which tables the publication holds, and what of them.

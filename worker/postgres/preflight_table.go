@@ -145,76 +145,6 @@ func columnNames(columns []attribute) string {
 	return strings.Join(names, ", ")
 }
 
-// judgeKey asks whether the configured key tells rows apart, and whether every
-// change will carry it.
-func judgeKey(out *findings, t *catalog.Table, f facts, have tableFacts) {
-	name := t.Name.String()
-	if !t.HasKey() {
-		judgeKeyless(out, t, have)
-		return
-	}
-	columns, _, _ := have.replicated(f.version)
-	var nullable []string
-	for _, k := range t.PrimaryKey {
-		i := slices.IndexFunc(columns, func(a attribute) bool { return a.name == k })
-		if i < 0 {
-			return // said already
-		}
-		if !columns[i].notNull {
-			nullable = append(nullable, k)
-		}
-	}
-	key := slices.Sorted(slices.Values(t.PrimaryKey))
-	unique := slices.ContainsFunc(have.indexes, func(i indexFacts) bool {
-		return slices.Equal(slices.Sorted(slices.Values(i.columns)), key)
-	})
-	if !unique {
-		fix := "CREATE UNIQUE INDEX CONCURRENTLY ON " + quoteName(t.Name) + " (" + quoteIdents(t.PrimaryKey) + ")"
-		if primary := have.primaryKey(); primary != nil {
-			fix += "; -- or set primary_key: [" + strings.Join(primary, ", ") + "], the table's own, in its file"
-		}
-		out.add(catalog.Blocks, catalog.CodeSourceKey, name, fix, "no unique index of %s is on exactly (%s): two rows could share the key", name, strings.Join(t.PrimaryKey, ", "))
-	}
-	if len(nullable) > 0 {
-		fix := make([]string, len(nullable))
-		for i, c := range nullable {
-			fix[i] = "ALTER COLUMN " + quoteIdent(c) + " SET NOT NULL"
-		}
-		out.add(catalog.Blocks, catalog.CodeSourceKey, name, "ALTER TABLE "+quoteName(t.Name)+" "+strings.Join(fix, ", "), "key column %s of %s may be NULL", strings.Join(nullable, ", "), name)
-	}
-	judgeIdentity(out, t, have)
-}
-
-func judgeIdentity(out *findings, t *catalog.Table, have tableFacts) {
-	name := t.Name.String()
-	fix := "ALTER TABLE " + quoteName(t.Name) + " REPLICA IDENTITY FULL"
-	var carries []string
-	switch have.identity {
-	case "f":
-		return
-	case "n":
-		if primary := have.primaryKey(); primary != nil && containsAll(primary, t.PrimaryKey) {
-			fix = "ALTER TABLE " + quoteName(t.Name) + " REPLICA IDENTITY DEFAULT"
-		}
-		out.add(catalog.Blocks, catalog.CodeSourceIdentity, name, fix, "the replica identity of %s is NOTHING: updates and deletes do not say of which row", name)
-		return
-	case "d":
-		carries = have.primaryKey()
-	case "i":
-		if i := slices.IndexFunc(have.indexes, func(i indexFacts) bool { return i.identity }); i >= 0 {
-			carries = have.indexes[i].columns
-		}
-	}
-	if len(carries) == 0 {
-		out.add(catalog.Blocks, catalog.CodeSourceIdentity, name, fix, "%s has no primary key, so its replica identity (%s) carries no column: updates and deletes do not say of which row", name, identityWord(have.identity[0]))
-		return
-	}
-	if !containsAll(carries, t.PrimaryKey) {
-		out.add(catalog.Blocks, catalog.CodeSourceIdentity, name, fix+"; -- or set primary_key: ["+strings.Join(carries, ", ")+"] in the table's file",
-			"deletes of %s carry (%s) only, which does not hold the configured key (%s)", name, strings.Join(carries, ", "), strings.Join(t.PrimaryKey, ", "))
-	}
-}
-
 func judgeKeyless(out *findings, t *catalog.Table, have tableFacts) {
 	name := t.Name.String()
 	if t.Current || t.History {
@@ -232,13 +162,6 @@ func judgeKeyless(out *findings, t *catalog.Table, have tableFacts) {
 	case have.identity != "f":
 		out.add(catalog.Notes, catalog.CodeSourceIdentity, name, "ALTER TABLE "+quoteName(t.Name)+" REPLICA IDENTITY FULL; -- if bronze shall show whole rows before a change", "updates and deletes of %s carry the key's columns only", name)
 	}
-}
-
-func (t tableFacts) primaryKey() []string {
-	if i := slices.IndexFunc(t.indexes, func(i indexFacts) bool { return i.primary }); i >= 0 {
-		return t.indexes[i].columns
-	}
-	return nil
 }
 
 func containsAll(list, wanted []string) bool {

@@ -120,7 +120,8 @@ func TestPreflightOfServersThatCannotServe(t *testing.T) {
 	f.tables[0] = tableFacts{
 		oid: 1, kind: "r", permanent: true, identity: "d", selectable: true,
 		attributes: []attribute{{wireColumn: wireColumn{name: "id"}, notNull: true}},
-		indexes:    []indexFacts{{columns: []string{"id"}, primary: true}},
+		types:      []catalog.SourceType{{Name: "integer", Base: "int4"}},
+		indexes:    []indexFacts{{columns: []string{"id"}, primary: true, immediate: true, plain: true}},
 	}
 	out := printFindings(judge(source, []*catalog.Table{table}, f))
 	f.slot = &slotFacts{plugin: "pgoutput", database: "shop", walStatus: "lost"}

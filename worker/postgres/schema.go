@@ -24,14 +24,16 @@ type attribute struct {
 	number    int
 	notNull   bool
 	generated bool
+	spelled   bool // its collation holds different texts equal
 }
 
-const attributesSQL = `SELECT attrelid, attname::text, attnum::int, atttypid, atttypmod, attnotnull, attgenerated <> ''
+const attributesSQL = `SELECT attrelid, attname::text, attnum::int, atttypid, atttypmod, attnotnull, attgenerated <> '',
+ coalesce((SELECT NOT collisdeterministic FROM pg_collation c WHERE c.oid = attcollation), false)
 FROM pg_attribute WHERE attrelid = ANY($1::oid[]) AND attnum > 0 AND NOT attisdropped ORDER BY attrelid, attnum`
 
 // targets are the scan targets of attributesSQL behind the table.
 func (a *attribute) targets() []any {
-	return []any{&a.name, &a.number, &a.oid, &a.modifier, &a.notNull, &a.generated}
+	return []any{&a.name, &a.number, &a.oid, &a.modifier, &a.notNull, &a.generated, &a.spelled}
 }
 
 func readAttributes(ctx context.Context, q querier, oid uint32) ([]attribute, error) {
