@@ -159,22 +159,3 @@ type Namespaces struct {
 	Bronze []string // default bronze
 	Silver []string // default silver; current and history
 }
-
-// LakeName returns the identifier of the table's lake table in the layer. Outside
-// schema public the schema is part of the name: audit.log becomes audit__log.
-// Validation refuses two tables that end up with one identifier.
-func (s *Source) LakeName(n TableName, layer Layer) []string {
-	base := n.Name
-	if n.Schema != "public" {
-		base = n.Schema + "__" + n.Name
-	}
-	switch layer {
-	case Bronze:
-		return append(slices.Clone(s.Namespaces.Bronze), base+"_cdc")
-	case Current:
-		return append(slices.Clone(s.Namespaces.Silver), base)
-	case History:
-		return append(slices.Clone(s.Namespaces.Silver), base+"_history")
-	}
-	return nil
-}

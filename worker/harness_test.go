@@ -248,10 +248,15 @@ type cells map[string]string
 // rows reads a layer of a table through a scan of its own.
 func (r *rig) rows(table string, layer catalog.Layer) (columns []string, out []cells) {
 	r.t.Helper()
+	return r.rowsOf(catalog.ParseTableName(table), layer)
+}
+
+func (r *rig) rowsOf(table catalog.TableName, layer catalog.Layer) (columns []string, out []cells) {
+	r.t.Helper()
 	l, err := lake.Open(r.t.Context(), r.lakeCfg, testLogger(r.t))
 	require.NoError(r.t, err)
 	defer l.Close()
-	v, err := l.View(r.t.Context(), r.source.LakeName(catalog.ParseTableName(table), layer), 0)
+	v, err := l.View(r.t.Context(), r.source.LakeName(table, layer), 0)
 	require.NoError(r.t, err)
 	schema, rows, err := v.Scan(r.t.Context(), lake.ScanOptions{})
 	require.NoError(r.t, err)

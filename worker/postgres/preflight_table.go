@@ -5,12 +5,13 @@ import (
 	"strings"
 
 	"github.com/lakeweir/lakeweir/catalog"
+	"github.com/lakeweir/lakeweir/catalog/typemap"
 )
 
 // ours are the columns that the lake's tables have beside the source's.
 var ours = []string{
 	"_lsn", "_updated_at", "_is_deleted", "_source_ts", "_from_snapshot", "_op", "valid_from", "valid_to", "is_current",
-	"_generation", "_commit_lsn", "_ordinal", "_tx_id",
+	"_generation", "_commit_lsn", "_ordinal", "_tx_id", "_unavailable_columns",
 }
 
 func judgeTable(out *findings, source *catalog.Source, t *catalog.Table, f facts, have tableFacts) {
@@ -121,9 +122,27 @@ func judgeColumns(out *findings, t *catalog.Table, f facts, have tableFacts) {
 	for _, c := range sortedKeys(t.PII) {
 		check("pii", c)
 	}
+	judgeColumnNames(out, name, columns, have)
+}
+
+// judgeColumnNames refuses names that are one to some reader of the lake: case does
+// not count in Spark, and a list's elements are called element.
+func judgeColumnNames(out *findings, name string, columns []attribute, have tableFacts) {
+	const fix = "rename the column at the source, or leave it out of the publication's column list"
+	fold := func(s string) string { return strings.ToLower(strings.ToUpper(s)) }
+	seen := map[string]string{}
 	for _, a := range columns {
-		if slices.Contains(ours, strings.ToLower(a.name)) {
-			out.add(catalog.Blocks, catalog.CodeSourceColumn, name, "rename the column at the source, or leave it out of the publication's column list", "column %s of %s has a name that the lake's table needs for itself", a.name, name)
+		if slices.Contains(ours, fold(a.name)) {
+			out.add(catalog.Blocks, catalog.CodeSourceColumn, name, fix, "column %s of %s has a name that the lake's table needs for itself", a.name, name)
+		}
+		if other, taken := seen[fold(a.name)]; taken {
+			out.add(catalog.Blocks, catalog.CodeSourceColumn, name, fix, "columns %s and %s of %s differ in case alone: readers of the lake that do not look at case take them for one", other, a.name, name)
+		}
+		seen[fold(a.name)] = a.name
+	}
+	for _, a := range columns {
+		if other, taken := seen[fold(a.name+".element")]; taken && typemap.Postgres(have.typeOf(a.name)).Kind == catalog.List {
+			out.add(catalog.Blocks, catalog.CodeSourceColumn, name, fix, "column %s of %s is called as the elements of column %s are in Iceberg", other, name, a.name)
 		}
 	}
 }

@@ -62,7 +62,8 @@ create table filtered (id int primary key, v text);
 create table narrow (id int primary key, v text, secret text);
 create table good (id int primary key, v text);
 create table outside (id int primary key);
-create publication pf_pub for table pf1, pf2, kn, nulls, gen, parts, filtered where (id > 5), narrow (id, v), good with (publish = 'insert, update');`)
+create table folded (id int primary key, "Id" int, "_Unavailable_Columns" int, tags text[], "Tags.Element" text, note text, "note.element" text);
+create publication pf_pub for table pf1, pf2, kn, nulls, gen, parts, filtered where (id > 5), narrow (id, v), good, folded with (publish = 'insert, update');`)
 	l.cfg.Source.Publication, l.cfg.Source.Slot = "pf_pub", "pf_slot"
 	l.table("pf1", "id")
 	l.table("pf2").Current = true
@@ -78,6 +79,7 @@ create publication pf_pub for table pf1, pf2, kn, nulls, gen, parts, filtered wh
 	l.table("narrow", "id").TrackExcept = []string{"secret"}
 	l.table("good", "id")
 	l.table("outside", "id")
+	l.table("folded", "id")
 	l.table("nowhere", "id")
 	list, err := Preflight(t.Context(), l.cfg, l.tables)
 	require.NoError(t, err)
