@@ -98,28 +98,28 @@ func SourceName(lake string, layer Layer) (TableName, bool) {
 		lake = strings.TrimSuffix(lake, "_history")
 	case Current:
 	}
-	var parts [2]strings.Builder
+	var parts [2][]byte
 	part := 0
 	for i := 0; i < len(lake); {
 		rest := lake[i:]
 		switch r, n, ok := unescape(rest); {
 		case ok && r >= 0x110000:
-			parts[part].WriteByte(byte(r - 0x110000))
+			parts[part] = append(parts[part], byte(r-0x110000))
 			i += n
 		case ok:
-			parts[part].WriteRune(r)
+			parts[part] = utf8.AppendRune(parts[part], r)
 			i += n
 		case part == 0 && i > 0 && strings.HasPrefix(rest, joint):
 			part = 1
 			i += len(joint)
 		default:
-			parts[part].WriteByte(lake[i])
+			parts[part] = append(parts[part], lake[i])
 			i++
 		}
 	}
-	n := TableName{Schema: "public", Name: parts[0].String()}
+	n := TableName{Schema: "public", Name: string(parts[0])}
 	if part == 1 {
-		n = TableName{Schema: parts[0].String(), Name: parts[1].String()}
+		n = TableName{Schema: string(parts[0]), Name: string(parts[1])}
 	}
 	return n, n.Name != "" && lakeBase(n) == lake
 }

@@ -93,7 +93,7 @@ func KeyFixed(kind catalog.ValueKind, v int64) int64 {
 		switch f := math.Float32frombits(uint32(v)); {
 		case f == 0:
 			return 0
-		case f != f: //nolint:gocritic // only NaN is not itself
+		case f != f: // NaN alone is not itself
 			return int64(math.Float32bits(float32(math.NaN())))
 		}
 	case catalog.Float64:
@@ -130,11 +130,11 @@ func KeyText(form KeyForm, text, buf []byte) []byte {
 
 // keyNumeric cuts zeros off the end of a fraction.
 func keyNumeric(text []byte) []byte {
-	point := bytes.IndexByte(text, '.')
-	if point < 0 {
+	_, fraction, found := bytes.Cut(text, []byte("."))
+	if !found {
 		return text
 	}
-	for _, c := range text[point+1:] {
+	for _, c := range fraction {
 		if !isDigit(c) {
 			return text
 		}
