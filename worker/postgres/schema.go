@@ -58,12 +58,13 @@ type typeRow struct {
 }
 
 // typeSQL looks through domains and arrays. An array type is one that its element
-// names as its array; oidvector and its like are not.
+// names as its array; oidvector and its like are not. Nor is one whose elements are
+// not parted by commas (box, and types of extensions): the lake has its text.
 const typeSQL = `WITH RECURSIVE need(oid) AS (
   SELECT DISTINCT u.oid FROM unnest($1::oid[]) u(oid)
   UNION
   SELECT u.oid FROM need n JOIN pg_type t ON t.oid = n.oid, LATERAL (VALUES (t.typbasetype), (t.typelem)) u(oid) WHERE u.oid <> 0)
-SELECT t.oid, t.typbasetype, CASE WHEN e.typarray = t.oid THEN t.typelem ELSE 0 END, t.typtypmod, t.typname, s.nspname, t.typtype::text
+SELECT t.oid, t.typbasetype, CASE WHEN e.typarray = t.oid AND e.typdelim = ',' THEN t.typelem ELSE 0 END, t.typtypmod, t.typname, s.nspname, t.typtype::text
 FROM need n JOIN pg_type t ON t.oid = n.oid JOIN pg_namespace s ON s.oid = t.typnamespace LEFT JOIN pg_type e ON e.oid = t.typelem`
 
 const formatSQL = `SELECT format_type(o, m) FROM unnest($1::oid[], $2::int4[]) WITH ORDINALITY u(o, m, n) ORDER BY n`

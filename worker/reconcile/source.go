@@ -147,12 +147,13 @@ WITH RECURSIVE c AS (
 	SELECT l.attnum, l.depth + 1,
 		CASE WHEN t.typtype = 'd' THEN t.typbasetype ELSE e.oid END,
 		CASE WHEN t.typtype = 'd' AND l.modifier = -1 THEN t.typtypmod ELSE l.modifier END
-	FROM looked l JOIN pg_catalog.pg_type t ON t.oid = l.type LEFT JOIN pg_catalog.pg_type e ON e.typarray = t.oid
+	FROM looked l JOIN pg_catalog.pg_type t ON t.oid = l.type LEFT JOIN pg_catalog.pg_type e ON e.typarray = t.oid AND e.typdelim = ','
 	WHERE t.typtype = 'd' OR e.oid IS NOT NULL
 )
 SELECT c.attname::text, c.generated::text, t.typname::text, l.modifier::text,
-	CASE WHEN t.typtype = 'd' THEN 'domain' WHEN EXISTS (SELECT FROM pg_catalog.pg_type e WHERE e.typarray = t.oid) THEN 'array'
-		WHEN t.typtype = 'e' THEN 'enum' WHEN t.typtype = 'c' THEN 'composite' ELSE 'base' END
+	CASE WHEN t.typtype = 'd' THEN 'domain' WHEN EXISTS (SELECT FROM pg_catalog.pg_type e WHERE e.typarray = t.oid AND e.typdelim = ',') THEN 'array'
+		WHEN t.typtype = 'e' THEN 'enum' WHEN t.typtype = 'c' THEN 'composite'
+		WHEN t.typnamespace <> 'pg_catalog'::pg_catalog.regnamespace THEN 'made' ELSE 'base' END
 FROM c JOIN looked l USING (attnum) JOIN pg_catalog.pg_type t ON t.oid = l.type
 ORDER BY c.attnum, l.depth`
 
@@ -171,7 +172,7 @@ func (s *source) columns(ctx context.Context, name catalog.TableName) ([]sourceC
 		}
 		t := catalog.SourceType{Base: string(row[2]), Modifier: modifier}
 		switch kind := string(row[4]); kind {
-		case "array", "enum", "composite":
+		case "array", "enum", "composite", "made":
 			t.Base = kind
 			chain = append(chain, t)
 		case "base":
