@@ -10,7 +10,7 @@ LINTER        := .cache/bin/golangci-lint-$(GOLANGCI_LINT)
 
 export CGO_ENABLED ?= 0
 
-.PHONY: help build test race fuzz golden generate verify lint check demo bench-build clean
+.PHONY: help build test e2e race fuzz golden generate verify lint check demo bench-build clean
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -23,6 +23,9 @@ demo: build ## Run the demo: a live Postgres shop replicated into a local lake, 
 
 test: ## Run every test: unit, property, real Postgres, PyIceberg as an independent reader
 	LAKEWEIR_REQUIRE=1 $(GO) test -timeout $(TEST_TIMEOUT) ./...
+
+e2e: ## Run the program against a real Postgres and read the lake by PyIceberg and Spark (Java 17, Maven)
+	LAKEWEIR_E2E=1 LAKEWEIR_REQUIRE=1 $(GO) test -count=1 -v -timeout 20m ./e2e/...
 
 race: ## Run the tests with the race detector (needs a C compiler)
 	CGO_ENABLED=1 $(GO) test -race -timeout $(TEST_TIMEOUT) ./...

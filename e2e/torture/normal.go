@@ -2,6 +2,10 @@ package torture
 
 import "strings"
 
+// Session is the SQL under which a session prints values as the documentation says
+// that the lake has them.
+const Session = "SET DateStyle = 'ISO, MDY'; SET IntervalStyle = 'postgres'; SET TimeZone = 'UTC'; SET bytea_output = 'hex'; SET extra_float_digits = 1"
+
 // Normal is an SQL expression of the column's value in the form that
 // readers/normal.py has for what a reader of the lake sees; NULL for a value that
 // has no place in the lake:
@@ -43,8 +47,10 @@ func normal(lake, v string) string {
 		return "CASE WHEN " + v + " = 'NaN' THEN 'nan' ELSE encode(float8send(" + v + "), 'hex') END"
 	case "date":
 		return "(" + v + " - date '1970-01-01')::text"
-	case "time", "timestamp", "timestamptz":
-		return "trunc(extract(epoch FROM " + v + ") * 1000000)::numeric(30,0)::text"
+	case "time":
+		return micros(v)
+	case "timestamp", "timestamptz": // extract(epoch …) rounds what is far from 1970
+		return "((" + v + "::date - date '1970-01-01') * 86400000000::numeric + " + micros(v+"::time") + "::numeric)::text"
 	case "binary":
 		return "encode(" + v + ", 'hex')"
 	}
@@ -52,6 +58,11 @@ func normal(lake, v string) string {
 		return v + "::text"
 	}
 	return "format('%s', " + v + ")"
+}
+
+// micros are the microseconds of a time of a day.
+func micros(v string) string {
+	return "(extract(epoch FROM " + v + ") * 1000000)::numeric(30,0)::text"
 }
 
 // isNull tells NULL from a composite value whose every field is NULL.

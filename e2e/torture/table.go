@@ -2,6 +2,7 @@ package torture
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -31,7 +32,7 @@ func (t *Table) value(c Column, row, step int) string {
 
 // Insert returns the statement that makes a row, numbered from 0.
 func (t *Table) Insert(row int) string {
-	names, values := []string{"id"}, []string{fmt.Sprint(row)}
+	names, values := []string{"id"}, []string{strconv.Itoa(row)}
 	for _, c := range t.Columns {
 		names, values = append(names, c.Name), append(values, t.value(c, row, 0))
 	}
