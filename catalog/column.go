@@ -106,6 +106,9 @@ type SourceType struct {
 	// is the domain's own.
 	Modifier int32       `json:"modifier"`
 	Elem     *SourceType `json:"elem,omitempty"` // of an array
+	// Dims is how many dimensions an array is declared with, which Postgres notes and
+	// does not enforce; 0 when it is not known.
+	Dims int `json:"dims,omitempty"`
 }
 
 // Column is one column of a table at one schema version.

@@ -54,7 +54,9 @@ func postgresNumeric(modifier int32) catalog.Type {
 }
 
 func postgresArray(t catalog.SourceType) catalog.Type {
-	if t.Elem == nil || t.Elem.Base == "box" { // boxes are parted by semicolons, not commas
+	// Boxes are parted by semicolons, not commas. Who declares integer[][] means to
+	// store what a list cannot hold.
+	if t.Elem == nil || t.Elem.Base == "box" || t.Dims > 1 {
 		return catalog.Type{Kind: catalog.Text}
 	}
 	source := *t.Elem

@@ -40,6 +40,9 @@ func TestEveryPostgresTypeHasALakeType(t *testing.T) {
 	array := func(e catalog.SourceType, modifier int32) catalog.SourceType {
 		return catalog.SourceType{Base: "array", Elem: &e, Modifier: modifier}
 	}
+	declared := func(e catalog.SourceType, dims int) catalog.SourceType {
+		return catalog.SourceType{Base: "array", Elem: &e, Modifier: -1, Dims: dims}
+	}
 	cases := []struct {
 		source catalog.SourceType
 		want   string
@@ -64,6 +67,8 @@ func TestEveryPostgresTypeHasALakeType(t *testing.T) {
 		{array(numeric(9, 3), -1), "list<decimal(9, 3)>"},
 		{array(source("enum"), -1), "list<string>"},
 		{array(source("box"), -1), "string"},
+		{declared(source("int4"), 1), "list<int>"},
+		{declared(source("int4"), 2), "string"},
 		{array(array(source("int4"), -1), -1), "list<string>"},
 		{catalog.SourceType{Base: "array"}, "string"},
 	}

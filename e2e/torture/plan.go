@@ -100,7 +100,8 @@ func newTable(name string, columns []Column, full bool) Table {
 }
 
 // columnsOf makes a type's columns: itself, an array of it, a domain over it, a
-// domain over the array, and an array of the domain.
+// domain over the array, an array of the domain, and an array that is declared with
+// two dimensions.
 func columnsOf(t Type, n int) (columns []Column, setup []string) {
 	scalars := []string{"NULL"}
 	for _, v := range t.Values {
@@ -131,6 +132,9 @@ func columnsOf(t Type, n int) (columns []Column, setup []string) {
 	add("d", dom, t.Lake, scalars, true)
 	add("e", doms, list, arrays, true)
 	add("f", dom+"[]", list, arrays, true)
+	if t.Lake != "string" { // what is declared with several dimensions is text
+		add("g", t.SQL+"[][]", "string", arrays, true)
+	}
 	return columns, setup
 }
 

@@ -79,6 +79,7 @@ func made() []Type {
 		{SQL: "cents", Lake: "decimal(12, 2)", Setup: "CREATE DOMAIN cents AS numeric(12,2)", Values: values("0", "-9999999999.99", "NaN")},
 		{SQL: "paid", Lake: "decimal(12, 2)", Setup: "CREATE DOMAIN paid AS cents CHECK (value <> 1)", Values: values("0", "9999999999.99", "NaN")},
 		{SQL: "grid", Lake: "list<int>", Setup: "CREATE DOMAIN grid AS int[]", Values: values("{}", "{1,NULL}", "{{1,2},{3,4}}", "[0:1]={1,2}", "[1:2]={3,4}")},
+		{SQL: "matrix", Lake: "string", Setup: "CREATE DOMAIN matrix AS real[][]", Values: values("{}", "{1,NULL}", "{{0.1,-0},{NaN,4}}", "[0:1]={1,2}")},
 		{SQL: "prices", Lake: "list<decimal(12, 2)>", Setup: "CREATE DOMAIN prices AS numeric(12,2)[]", Values: values("{}", "{1.5,NULL}", "{NaN}")},
 		{SQL: "colons", Lake: "string", ArrayText: true, Setup: `CREATE TYPE colons;
 CREATE FUNCTION colons_in(cstring) RETURNS colons LANGUAGE internal IMMUTABLE STRICT AS 'textin';

@@ -25,15 +25,16 @@ type attribute struct {
 	notNull   bool
 	generated bool
 	spelled   bool // its collation holds different texts equal
+	dims      int  // of an array, as declared
 }
 
 const attributesSQL = `SELECT attrelid, attname::text, attnum::int, atttypid, atttypmod, attnotnull, attgenerated <> '',
- coalesce((SELECT NOT collisdeterministic FROM pg_collation c WHERE c.oid = attcollation), false)
+ coalesce((SELECT NOT collisdeterministic FROM pg_collation c WHERE c.oid = attcollation), false), attndims::int
 FROM pg_attribute WHERE attrelid = ANY($1::oid[]) AND attnum > 0 AND NOT attisdropped ORDER BY attrelid, attnum`
 
 // targets are the scan targets of attributesSQL behind the table.
 func (a *attribute) targets() []any {
-	return []any{&a.name, &a.number, &a.oid, &a.modifier, &a.notNull, &a.generated, &a.spelled}
+	return []any{&a.name, &a.number, &a.oid, &a.modifier, &a.notNull, &a.generated, &a.spelled, &a.dims}
 }
 
 func readAttributes(ctx context.Context, q querier, oid uint32) ([]attribute, error) {
@@ -53,6 +54,7 @@ func readAttributes(ctx context.Context, q querier, oid uint32) ([]attribute, er
 type typeRow struct {
 	oid, base, elem uint32
 	baseModifier    int32
+	dims            int // of a domain over an array, as declared
 	name, schema    string
 	kind            string
 }
@@ -64,7 +66,7 @@ const typeSQL = `WITH RECURSIVE need(oid) AS (
   SELECT DISTINCT u.oid FROM unnest($1::oid[]) u(oid)
   UNION
   SELECT u.oid FROM need n JOIN pg_type t ON t.oid = n.oid, LATERAL (VALUES (t.typbasetype), (t.typelem)) u(oid) WHERE u.oid <> 0)
-SELECT t.oid, t.typbasetype, CASE WHEN e.typarray = t.oid AND e.typdelim = ',' THEN t.typelem ELSE 0 END, t.typtypmod, t.typname, s.nspname, t.typtype::text
+SELECT t.oid, t.typbasetype, CASE WHEN e.typarray = t.oid AND e.typdelim = ',' THEN t.typelem ELSE 0 END, t.typtypmod, t.typname, s.nspname, t.typtype::text, t.typndims
 FROM need n JOIN pg_type t ON t.oid = n.oid JOIN pg_namespace s ON s.oid = t.typnamespace LEFT JOIN pg_type e ON e.oid = t.typelem`
 
 const formatSQL = `SELECT format_type(o, m) FROM unnest($1::oid[], $2::int4[]) WITH ORDINALITY u(o, m, n) ORDER BY n`
@@ -86,7 +88,7 @@ func readTypes(ctx context.Context, q querier, columns []wireColumn) ([]columnTy
 		return nil, err
 	}
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (t typeRow, err error) {
-		err = row.Scan(&t.oid, &t.base, &t.elem, &t.baseModifier, &t.name, &t.schema, &t.kind)
+		err = row.Scan(&t.oid, &t.base, &t.elem, &t.baseModifier, &t.name, &t.schema, &t.kind, &t.dims)
 		return t, err
 	})
 	if err != nil {
@@ -134,7 +136,7 @@ func sourceType(types map[uint32]typeRow, oid uint32, modifier int32, depth int)
 	switch {
 	case t.kind == "d":
 		inner := sourceType(types, t.base, t.baseModifier, depth+1)
-		s.Base, s.Modifier, s.Elem = inner.Base, inner.Modifier, inner.Elem
+		s.Base, s.Modifier, s.Elem, s.Dims = inner.Base, inner.Modifier, inner.Elem, max(inner.Dims, t.dims)
 	case t.elem != 0:
 		elem := sourceType(types, t.elem, -1, depth+1)
 		s.Base, s.Elem = "array", &elem
@@ -157,10 +159,12 @@ func sourceType(types map[uint32]typeRow, oid uint32, modifier int32, depth int)
 func buildSchema(table *catalog.Table, types []columnType, attributes []attribute) (*catalog.Schema, error) {
 	schema := &catalog.Schema{Columns: make([]catalog.Column, len(types))}
 	for i, t := range types {
-		column := catalog.Column{Name: t.field.name, Source: t.source, Type: typemap.Postgres(t.source), Nullable: true}
+		column := catalog.Column{Name: t.field.name, Source: t.source, Nullable: true}
 		if j := slices.IndexFunc(attributes, func(a attribute) bool { return a.name == column.Name }); j >= 0 {
 			column.Number, column.Nullable = attributes[j].number, !attributes[j].notNull
+			column.Source.Dims = max(column.Source.Dims, attributes[j].dims)
 		}
+		column.Type = typemap.Postgres(column.Source)
 		schema.Columns[i] = column
 	}
 	for _, name := range table.PrimaryKey {

@@ -139,21 +139,22 @@ type sourceColumn struct {
 
 const selectColumns = `
 WITH RECURSIVE c AS (
-	SELECT attnum, attname, atttypid, atttypmod, attgenerated <> '' AS generated FROM pg_catalog.pg_attribute
+	SELECT attnum, attname, atttypid, atttypmod, attndims, attgenerated <> '' AS generated FROM pg_catalog.pg_attribute
 	WHERE attrelid = $1::pg_catalog.regclass AND attnum > 0 AND NOT attisdropped
 ), looked AS ( -- through domains, and into arrays
-	SELECT attnum, 0 AS depth, atttypid AS type, atttypmod AS modifier FROM c
+	SELECT attnum, 0 AS depth, atttypid AS type, atttypmod AS modifier, attndims::int AS dims FROM c
 	UNION ALL
 	SELECT l.attnum, l.depth + 1,
 		CASE WHEN t.typtype = 'd' THEN t.typbasetype ELSE e.oid END,
-		CASE WHEN t.typtype = 'd' AND l.modifier = -1 THEN t.typtypmod ELSE l.modifier END
+		CASE WHEN t.typtype = 'd' AND l.modifier = -1 THEN t.typtypmod ELSE l.modifier END,
+		CASE WHEN t.typtype = 'd' THEN greatest(t.typndims, l.dims) ELSE 0 END
 	FROM looked l JOIN pg_catalog.pg_type t ON t.oid = l.type LEFT JOIN pg_catalog.pg_type e ON e.typarray = t.oid AND e.typdelim = ','
 	WHERE t.typtype = 'd' OR e.oid IS NOT NULL
 )
 SELECT c.attname::text, c.generated::text, t.typname::text, l.modifier::text,
 	CASE WHEN t.typtype = 'd' THEN 'domain' WHEN EXISTS (SELECT FROM pg_catalog.pg_type e WHERE e.typarray = t.oid AND e.typdelim = ',') THEN 'array'
 		WHEN t.typtype = 'e' THEN 'enum' WHEN t.typtype = 'c' THEN 'composite'
-		WHEN t.typnamespace <> 'pg_catalog'::pg_catalog.regnamespace THEN 'made' ELSE 'base' END
+		WHEN t.typnamespace <> 'pg_catalog'::pg_catalog.regnamespace THEN 'made' ELSE 'base' END, l.dims::text
 FROM c JOIN looked l USING (attnum) JOIN pg_catalog.pg_type t ON t.oid = l.type
 ORDER BY c.attnum, l.depth`
 
@@ -166,11 +167,10 @@ func (s *source) columns(ctx context.Context, name catalog.TableName) ([]sourceC
 	var out []sourceColumn
 	var chain []catalog.SourceType
 	for i, row := range rows {
-		var modifier int32
-		if _, err := fmt.Sscan(string(row[3]), &modifier); err != nil {
+		t := catalog.SourceType{Base: string(row[2])}
+		if _, err := fmt.Sscan(string(row[3])+" "+string(row[5]), &t.Modifier, &t.Dims); err != nil {
 			return nil, fmt.Errorf("read the columns of %s: %w", name, err)
 		}
-		t := catalog.SourceType{Base: string(row[2]), Modifier: modifier}
 		switch kind := string(row[4]); kind {
 		case "array", "enum", "composite", "made":
 			t.Base = kind
