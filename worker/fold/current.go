@@ -1,6 +1,8 @@
 package fold
 
 import (
+	"slices"
+
 	"github.com/lakeweir/lakeweir/catalog"
 	"github.com/lakeweir/lakeweir/worker/change"
 )
@@ -36,7 +38,7 @@ type currentFold struct {
 
 // currentKey is what is known of one key. It holds one row, save inside a
 // transaction that moves rows through an occupied key: then the rows stand in the
-// order in which they came, and the first to come is the first to leave.
+// order in which they came (see leaver).
 type currentKey struct {
 	before []change.Place // where its rows lie in the layer
 	rows   []currentEntry
@@ -64,7 +66,7 @@ func (f *currentFold) apply(b *change.Batch, ch *change.Change) {
 			f.truncate(&f.keys[i], ch)
 		}
 	case change.Delete:
-		f.remove(f.key(ch.Key), ch)
+		f.remove(f.key(ch.Key), b, ch)
 	case change.Create, change.Update, change.Read:
 		f.put(f.key(ch.Key), b, ch)
 	}
@@ -77,6 +79,12 @@ func (f *currentFold) put(k *currentKey, b *change.Batch, ch *change.Change) {
 	}
 	row := CurrentRow{Image: change.Ref{Rows: b.Rows, Row: ch.After}, Stamp: stampOf(ch), FromSnapshot: ch.Op == change.Read}
 	live := k.newestLive()
+	if ch.Op == change.Update {
+		live = nil
+		if i := k.leaving(b, ch); i >= 0 {
+			live = &k.rows[i]
+		}
+	}
 	switch {
 	case ch.MovedIn():
 		fillUnavailable(b.Rows, ch.After, f.moved)
@@ -89,6 +97,10 @@ func (f *currentFold) put(k *currentKey, b *change.Batch, ch *change.Change) {
 	}
 	k.dirty = true
 	switch {
+	case live == nil && ch.Op == change.Update && k.newestLive() != nil:
+		// The row was here before those that came in this transaction; the lake has
+		// not seen it yet.
+		k.rows = slices.Insert(k.rows, 0, currentEntry{row: row})
 	case live == nil:
 		k.rows = append(k.rows[:0], currentEntry{row: row})
 	case ch.Op == change.Create:
@@ -99,13 +111,13 @@ func (f *currentFold) put(k *currentKey, b *change.Batch, ch *change.Change) {
 	}
 }
 
-func (f *currentFold) remove(k *currentKey, ch *change.Change) {
+func (f *currentFold) remove(k *currentKey, b *change.Batch, ch *change.Change) {
 	k.settle(ch.Position)
 	f.moved = change.Ref{}
 	if k.applied(ch.Position) {
 		return
 	}
-	i := k.oldestLive()
+	i := k.leaving(b, ch)
 	if i < 0 {
 		return
 	}
@@ -119,7 +131,18 @@ func (f *currentFold) remove(k *currentKey, ch *change.Change) {
 		k.rows[i].row.FromSnapshot = false
 		return
 	}
-	k.rows = append(k.rows[:i], k.rows[i+1:]...)
+	k.rows = slices.Delete(k.rows, i, i+1)
+}
+
+// leaving returns which live row a Delete or an Update is of, or -1. A deleted row
+// is the key's only one.
+func (k *currentKey) leaving(b *change.Batch, ch *change.Change) int {
+	if len(k.rows) == 0 || k.rows[0].row.Deleted {
+		return -1
+	}
+	return leaver(b, ch, len(k.rows), func(i int) candidate {
+		return candidate{k.rows[i].row.Image, k.rows[i].row.Stamp.Position}
+	})
 }
 
 // truncate takes away what is below the floor in order, and nothing newer.
@@ -143,7 +166,7 @@ func (f *currentFold) truncate(k *currentKey, ch *change.Change) {
 
 // settle leaves one row when a new transaction begins: the one that came last.
 func (k *currentKey) settle(p catalog.Position) {
-	if n := len(k.rows); n > 1 && !sameTransaction(k.rows[n-1].row.Stamp.Position, p) {
+	if n := len(k.rows); n > 1 && !SameTransaction(k.rows[n-1].row.Stamp.Position, p) {
 		k.rows = append(k.rows[:0], k.rows[n-1])
 		k.dirty = true
 	}
@@ -165,15 +188,6 @@ func (k *currentKey) newestLive() *currentEntry {
 		}
 	}
 	return nil
-}
-
-func (k *currentKey) oldestLive() int {
-	for i := range k.rows {
-		if !k.rows[i].row.Deleted {
-			return i
-		}
-	}
-	return -1
 }
 
 func (f *currentFold) result() CurrentResult {

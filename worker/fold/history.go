@@ -96,49 +96,69 @@ func (f *historyFold) apply(b *change.Batch, ch *change.Change) {
 	switch ch.Op {
 	case change.Delete:
 		f.moved = change.Ref{}
-		if len(k.rows) == 0 {
+		i := k.leaving(b, ch)
+		if i < 0 {
 			return
 		}
 		if ch.MovedAway() {
-			f.moved = k.rows[0].image
+			f.moved = k.rows[i].image
 		}
-		// Of several rows at one key the first to come is the first to leave.
-		k.rows = slices.Delete(k.rows, 0, 1)
+		k.rows = slices.Delete(k.rows, i, i+1)
 	case change.Create, change.Update, change.Read:
-		row := historyRow{image: change.Ref{Rows: b.Rows, Row: ch.After}, stamp: stampOf(ch), op: ch.Op}
-		n := len(k.rows)
-		switch {
-		case ch.MovedIn():
-			fillUnavailable(b.Rows, ch.After, f.moved)
-		case n > 0:
-			fillUnavailable(b.Rows, ch.After, k.rows[n-1].image)
-		}
-		f.moved = change.Ref{}
-		if n > 0 && ch.Op != change.Create {
-			if ch.Op == change.Update && k.rows[n-1].op != 0 {
-				row.op = k.rows[n-1].op // a row made and changed in one transaction was made by it
-			}
-			k.rows = k.rows[:n-1]
-		}
-		k.rows = append(k.rows, row)
+		f.put(k, b, ch)
 	case change.Truncate:
 	}
 }
 
+func (f *historyFold) put(k *historyKey, b *change.Batch, ch *change.Change) {
+	row := historyRow{image: change.Ref{Rows: b.Rows, Row: ch.After}, stamp: stampOf(ch), op: ch.Op}
+	at := len(k.rows) - 1
+	if ch.Op == change.Update {
+		at = k.leaving(b, ch)
+	}
+	switch {
+	case ch.MovedIn():
+		fillUnavailable(b.Rows, ch.After, f.moved)
+	case at >= 0:
+		fillUnavailable(b.Rows, ch.After, k.rows[at].image)
+	}
+	f.moved = change.Ref{}
+	switch {
+	case ch.Op == change.Create:
+		k.rows = append(k.rows, row)
+	case at < 0:
+		// A row that the lake has not seen yet was here before those that came in this
+		// transaction, if any did.
+		k.rows = slices.Insert(k.rows, 0, row)
+	default:
+		if ch.Op == change.Update && k.rows[at].op != 0 {
+			row.op = k.rows[at].op // a row made and changed in one transaction was made by it
+		}
+		k.rows[at] = row
+	}
+}
+
+// leaving returns which of the key's rows a Delete or an Update is of, or -1.
+func (k *historyKey) leaving(b *change.Batch, ch *change.Change) int {
+	return leaver(b, ch, len(k.rows), func(i int) candidate {
+		return candidate{k.rows[i].image, k.rows[i].stamp.Position}
+	})
+}
+
 // enter begins the change's transaction for the key, once.
 func (f *historyFold) enter(k *historyKey, ch *change.Change) {
-	if k.within && sameTransaction(k.at, ch.Position) {
+	if k.within && SameTransaction(k.at, ch.Position) {
 		return
 	}
 	f.settle(k)
 	k.within, k.at, k.time = true, ch.Position, k.clamp(ch.CommitTime)
 	last := k.last()
-	resumed := sameTransaction(ch.Position, f.cursor)
+	resumed := SameTransaction(ch.Position, f.cursor)
 	switch {
 	case last == nil:
 	case last.To == Open:
 		k.rows = append(k.rows, historyRow{image: last.Image, stamp: last.Stamp})
-		if resumed && sameTransaction(last.Stamp.Position, ch.Position) {
+		if resumed && SameTransaction(last.Stamp.Position, ch.Position) {
 			// The part of this transaction before the cursor opened it: take that back
 			// and go on from what held before the transaction.
 			k.rows[0].op = last.Op

@@ -74,7 +74,7 @@ func WholeHistory(cursor catalog.Position, batches []*change.Batch, found []Vers
 	for _, b := range batches {
 		for i := range b.Changes {
 			ch := &b.Changes[i]
-			resumed := ch.Op != change.Read && sameTransaction(ch.Position, cursor)
+			resumed := ch.Op != change.Read && SameTransaction(ch.Position, cursor)
 			if resumed || ch.Op == change.Read && lacking[string(ch.Key)] {
 				c.add(ch.Key, true)
 				if ch.MovedIn() {
@@ -121,8 +121,8 @@ func hasUnavailable(rows *change.Rows, row int) bool {
 	return false
 }
 
-// sameTransaction reports whether two positions are of one transaction or chunk.
-func sameTransaction(a, b catalog.Position) bool {
+// SameTransaction reports whether two positions are of one transaction or chunk.
+func SameTransaction(a, b catalog.Position) bool {
 	return a.Generation == b.Generation && a.Commit == b.Commit
 }
 

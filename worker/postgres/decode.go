@@ -24,6 +24,9 @@ type transaction struct {
 // decodeRow turns a row message into the changes of one table: one, or two when
 // the key moved. The position is of the first.
 func (t *table) decodeRow(r *relation, op byte, m rowMessage, first change.Change) *catalog.Error {
+	if op != 'I' && t.deferred && !r.covers {
+		return t.identityGone(r, first.LSN)
+	}
 	b := t.into()
 	n := b.rows.Len()
 	c := first

@@ -29,7 +29,7 @@ func FuzzRelationMessages(f *testing.F) {
 		if err == nil {
 			require.LessOrEqual(t, len(m.columns)*10, len(data))
 			r := relation{relationMessage: m}
-			r.bind(fuzzSchema)
+			r.bind(fuzzSchema, len(data)%2 == 1)
 			require.Len(t, r.columns, len(m.columns))
 		}
 	})

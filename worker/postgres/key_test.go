@@ -143,14 +143,15 @@ create table secret (k numeric primary key);
 create table padded (k char(5) primary key);
 create table patterns (k text not null);
 create unique index on patterns (k text_pattern_ops);
-create table maybe (k int unique);`)
-	for _, name := range []string{"doc", "made", "floats", "span", "cased", "finer", "feel", "later", "secret", "padded", "patterns", "maybe"} {
+create table maybe (k int unique);
+create table mixed (k int not null unique deferrable, z int not null, unique (k, z));`)
+	for _, name := range []string{"doc", "made", "floats", "span", "cased", "finer", "feel", "later", "secret", "padded", "patterns", "maybe", "mixed"} {
 		table := l.table(name, "k")
 		if name == "secret" || name == "padded" {
 			table.PII = map[string]catalog.Protection{"k": catalog.Tokenize}
 		}
 	}
-	l.exec("alter table finer replica identity full;\nalter table patterns replica identity full;\nalter table maybe replica identity full")
+	l.exec("alter table finer replica identity full;\nalter table patterns replica identity full;\nalter table maybe replica identity full;\nalter table mixed replica identity using index mixed_k_z_key")
 	list, err := Preflight(t.Context(), l.cfg, l.tables)
 	require.NoError(t, err)
 	var b strings.Builder

@@ -252,7 +252,7 @@ func (s *Source) bind(ctx context.Context, t *table, r *relation, at catalog.LSN
 		s.fault(t, fault.State, fault.Err)
 		return false, nil
 	}
-	r.bind(t.schema)
+	r.bind(t.schema, t.deferred)
 	return true, nil
 }
 

@@ -87,6 +87,13 @@ func judgeUnique(out *findings, t *catalog.Table, have tableFacts) {
 	out.add(catalog.Blocks, catalog.CodeSourceKey, name, fix, "no unique index of %s is on exactly (%s): two rows could share the key", name, list)
 }
 
+// deferred reports whether nothing keeps two rows from sharing the key until their
+// transaction ends: then only a whole old image tells which of them a change is of.
+func (t tableFacts) deferred(key []string) bool {
+	on := func(i indexFacts) bool { return len(i.columns) == len(key) && containsAll(key, i.columns) }
+	return slices.ContainsFunc(t.indexes, on) && !slices.ContainsFunc(t.indexes, func(i indexFacts) bool { return on(i) && i.immediate })
+}
+
 func judgeIdentity(out *findings, t *catalog.Table, have tableFacts) {
 	name := t.Name.String()
 	fix := "ALTER TABLE " + quoteName(t.Name) + " REPLICA IDENTITY FULL"
@@ -109,6 +116,10 @@ func judgeIdentity(out *findings, t *catalog.Table, have tableFacts) {
 	case "i":
 		if i := slices.IndexFunc(have.indexes, func(i indexFacts) bool { return i.identity }); i >= 0 {
 			carries = have.indexes[i].columns
+		}
+		if have.deferred(t.PrimaryKey) {
+			out.add(catalog.Blocks, catalog.CodeSourceIdentity, name, fix, "the key of %s is deferrable: while two rows share a key inside a transaction, only whole old rows tell them apart", name)
+			return
 		}
 	}
 	if len(carries) == 0 {

@@ -26,8 +26,9 @@ type relation struct {
 	covers bool
 }
 
-// bind maps the relation's columns to the schema's by name.
-func (r *relation) bind(schema *catalog.Schema) {
+// bind maps the relation's columns to the schema's by name. With deferred, only
+// whole old rows do.
+func (r *relation) bind(schema *catalog.Schema, deferred bool) {
 	r.bound = true
 	r.columns = make([]int, len(r.relationMessage.columns))
 	carried := 0
@@ -37,7 +38,7 @@ func (r *relation) bind(schema *catalog.Schema) {
 			carried++
 		}
 	}
-	r.covers = r.identity == 'f' || r.identity != 'n' && carried == len(schema.Key)
+	r.covers = r.identity == 'f' || r.identity != 'n' && carried == len(schema.Key) && !deferred
 }
 
 // sameWire reports whether both describe the same columns in the same order.

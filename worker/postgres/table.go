@@ -25,6 +25,8 @@ type table struct {
 	name   string
 	oid    uint32
 	schema *catalog.Schema
+	// deferred says that rows may share the key until their transaction ends.
+	deferred bool
 	// wire is how relation messages describe the columns, fields how results do:
 	// they look through domains.
 	wire, fields []wireColumn

@@ -83,8 +83,8 @@ func appendRows(rows *change.Rows, b *builder) int {
 }
 
 // overtake finds the rows of the chunk that changes unseen by it have overtaken,
-// and fills from them what those changes did not carry. It returns nil when there
-// is none.
+// and gives what those and the seen changes before them did not carry. It returns
+// nil when there is none.
 func overtake(c *chunk, changes []change.Change, read int) []bool {
 	var overtaken []bool
 	var byKey map[string]int
@@ -107,16 +107,68 @@ func overtake(c *chunk, changes []change.Change, read int) []bool {
 			clear(byKey)
 			continue
 		}
-		if row, found := byKey[string(ch.Key)]; found {
-			overtaken[row] = true
-			delete(byKey, string(ch.Key))
-			fill(c.rows, row, ch.After)
-			if ch.MovedAway() {
-				fill(c.rows, row, ch.Other)
-			}
+		row, found := byKey[string(ch.Key)]
+		if !found {
+			continue
+		}
+		overtaken[row] = true
+		if ch.Op == change.Create {
+			continue // another row moves in; the one that was read leaves later
+		}
+		delete(byKey, string(ch.Key))
+		fill(c.rows, row, ch.After)
+		if ch.MovedAway() {
+			fill(c.rows, row, ch.Other)
 		}
 	}
+	if overtaken != nil {
+		fillBack(c, changes, overtaken)
+	}
 	return overtaken
+}
+
+// fillBack gives the seen changes of overtaken rows the values that they did not
+// send: of a row that is handed over, whoever folds history does that. A value that
+// was not sent again is the one that was read.
+func fillBack(c *chunk, changes []change.Change, overtaken []bool) {
+	byKey := map[string]int{}
+	for row, key := range c.keys {
+		if overtaken[row] {
+			byKey[string(key)] = row
+		}
+	}
+	known := map[int][]bool{} // by row, the columns that a later change has sent
+	for i := len(changes) - 1; i >= 0; i-- {
+		ch := &changes[i]
+		if !c.sees.Sees(ch.TxID) {
+			continue
+		}
+		if ch.Op == change.Truncate {
+			return
+		}
+		row, found := byKey[string(ch.Key)]
+		if !found {
+			continue
+		}
+		if ch.After < 0 { // what was here before is another row
+			delete(byKey, string(ch.Key))
+			continue
+		}
+		if known[row] == nil {
+			known[row] = make([]bool, len(c.rows.Schema().Columns))
+		}
+		for col, sent := range known[row] {
+			switch {
+			case c.rows.Mark(ch.After, col) != change.Unavailable:
+				known[row][col] = true
+			case !sent && c.rows.Mark(row, col) != change.Absent:
+				c.rows.Copy(ch.After, col, c.rows, row, col)
+			}
+		}
+		if ch.Op == change.Create {
+			delete(byKey, string(ch.Key))
+		}
+	}
 }
 
 // fill gives a row the values that its change did not send.
