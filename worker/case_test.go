@@ -1,9 +1,11 @@
 package worker_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -12,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/rogpeppe/go-internal/txtar"
 	"github.com/stretchr/testify/require"
 
@@ -28,6 +31,8 @@ import (
 //	id=1 title=a body=x*9000 [T1, T2)
 //	bronze public.doc
 //	c u u u
+//	unfit public.doc
+//	price=2
 //
 // Lines of a section may come in any order, save bronze's. Each case runs with a
 // batch for each transaction and with all of them in one batch, and where it says
@@ -125,7 +130,7 @@ func paragraphs(sql string) []string {
 	return out
 }
 
-var section = regexp.MustCompile(`^(current|history|bronze|state) (\S+)$`)
+var section = regexp.MustCompile(`^(current|history|bronze|state|unfit) (\S+)$`)
 
 // show prints the sections that want has, as the lake has them now.
 func (r *rig) show(want string, times map[string]string) string {
@@ -139,6 +144,8 @@ func (r *rig) show(want string, times map[string]string) string {
 		switch m[1] {
 		case "bronze":
 			out = append(out, r.bronzeOps(m[2]))
+		case "unfit":
+			out = append(out, r.unfitCounts(m[2]))
 		case "state":
 			v := r.state(m[2])
 			code := catalog.Code("")
@@ -240,6 +247,39 @@ func (r *rig) bronzeOps(table string) string {
 		ops = append(ops, op)
 	}
 	return strings.Join(ops, " ")
+}
+
+// unfits returns how many values of each column the registry has counted as NULL
+// for want of a place in the lake.
+func (r *rig) unfits(table string) map[string]int {
+	r.t.Helper()
+	rows, err := r.conn.Query(r.t.Context(), `select coalesce(b.unfits::text, '{}') from lakeweir.batches b
+		join lakeweir.tables t on t.id = b.table_id where t.name = $1`, table)
+	require.NoError(r.t, err)
+	docs, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	require.NoError(r.t, err)
+	out := map[string]int{}
+	for _, doc := range docs {
+		var counts map[string]int
+		require.NoError(r.t, json.Unmarshal([]byte(doc), &counts))
+		for column, n := range counts {
+			out[column] += n
+		}
+	}
+	return out
+}
+
+// unfitCounts prints them once the worker has stopped, which has told all by then.
+func (r *rig) unfitCounts(table string) string {
+	if r.cancel != nil {
+		r.stop()
+	}
+	counts := r.unfits(table)
+	var words []string
+	for _, column := range slices.Sorted(maps.Keys(counts)) {
+		words = append(words, fmt.Sprintf("%s=%d", column, counts[column]))
+	}
+	return strings.Join(words, " ")
 }
 
 func testLogger(t interface {

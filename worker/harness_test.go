@@ -46,10 +46,15 @@ type rig struct {
 	cancel context.CancelFunc
 	done   chan error
 	child  *exec.Cmd
+	env    []string // of the worker's process, beside this one's
 }
 
 // childEnv makes this test binary a worker: the JSON of a childConfig.
 const childEnv = "LAKEWEIR_TEST_WORKER"
+
+// zoneEnv names the zone that a summer's day has for a worker in a process of its
+// own; it ends when that is not so.
+const zoneEnv = "LAKEWEIR_TEST_ZONE"
 
 type childConfig struct {
 	Dir, DSN, Catalog, Warehouse string
@@ -70,6 +75,11 @@ func runChild(config string) error {
 	var c childConfig
 	if err := json.Unmarshal([]byte(config), &c); err != nil {
 		return err
+	}
+	if want := os.Getenv(zoneEnv); want != "" {
+		if name, _ := time.Date(2026, time.July, 1, 12, 0, 0, 0, time.Local).Zone(); name != want {
+			return fmt.Errorf("the worker is in the zone %s, not %s", name, want)
+		}
 	}
 	ctx := context.Background()
 	files, problems := tableconfig.LoadDir(c.Dir)
@@ -96,7 +106,7 @@ func (r *rig) startProcess() {
 	self, err := os.Executable()
 	require.NoError(r.t, err)
 	r.child = exec.Command(self)
-	r.child.Env = append(os.Environ(), childEnv+"="+string(config))
+	r.child.Env = append(append(os.Environ(), childEnv+"="+string(config)), r.env...)
 	r.child.Stderr = r.t.Output()
 	require.NoError(r.t, r.child.Start())
 	r.t.Cleanup(r.kill)
