@@ -32,7 +32,10 @@ type CompareConfig struct {
 	// Options hold how to compare; what is of the source and the lake is filled in.
 	Options  reconcile.Config
 	Parallel int // tables at once; default 8
-	Logger   *slog.Logger
+	// Repair has the worker read the keys again that differ, up to reconcile.MaxKeys a
+	// table, waits until bronze holds them, and compares once more. It needs Registry.
+	Repair bool
+	Logger *slog.Logger
 }
 
 // refolds is for how many tables bronze is folded anew at once, and refoldBytes the
@@ -52,6 +55,17 @@ type Comparison struct {
 // Compare compares each table and returns the outcomes in the order of the
 // tables. The error is one that concerns them all.
 func Compare(ctx context.Context, cfg CompareConfig) ([]Comparison, error) {
+	compare := compareTable
+	if cfg.Repair {
+		if err := requireWorker(ctx, cfg); err != nil {
+			return nil, err
+		}
+		if cfg.Options.Wait == 0 {
+			cfg.Options.Wait = 2 * time.Minute
+		}
+		cfg.Options.Keys = true
+		compare = repairTable
+	}
 	l, err := lake.Open(ctx, cfg.Lake, cfg.Logger)
 	if err != nil {
 		return nil, err
@@ -70,7 +84,7 @@ func Compare(ctx context.Context, cfg CompareConfig) ([]Comparison, error) {
 	for i, t := range cfg.Tables {
 		g.Go(func() error {
 			out[i] = Comparison{Table: t}
-			out[i].Result, out[i].Err = compareTable(ctx, cfg, l, t)
+			out[i].Result, out[i].Err = compare(ctx, cfg, l, t)
 			return nil
 		})
 	}
@@ -96,13 +110,7 @@ func compareTable(ctx context.Context, cfg CompareConfig, l *lake.Lake, t *catal
 		return result, err
 	}
 	report := *result
-	report.Differences = slices.Clone(result.Differences)
-	for i := range report.Differences { // the registry is no place for values
-		report.Differences[i].Values = slices.Clone(report.Differences[i].Values)
-		for j := range report.Differences[i].Values {
-			report.Differences[i].Values[j] = reconcile.ValuePairs{Column: report.Differences[i].Values[j].Column}
-		}
-	}
+	report.Differences = withoutValues(result.Differences)
 	doc, err := json.Marshal(report)
 	if err != nil {
 		return result, err
@@ -112,6 +120,19 @@ func compareTable(ctx context.Context, cfg CompareConfig, l *lake.Lake, t *catal
 		SourceRows: result.SourceRows, LakeRows: result.LakeRows, Differing: result.Differing + result.Violations,
 		Report: doc, Took: result.Took.Round(time.Millisecond),
 	})
+}
+
+// withoutValues leaves out the values of rows that differ: the registry is no place
+// for them.
+func withoutValues(differences []reconcile.Difference) []reconcile.Difference {
+	out := slices.Clone(differences)
+	for i := range out {
+		out[i].Values = slices.Clone(out[i].Values)
+		for j := range out[i].Values {
+			out[i].Values[j] = reconcile.ValuePairs{Column: out[i].Values[j].Column}
+		}
+	}
+	return out
 }
 
 // said is up to where the worker has said that a table's bronze is complete; an

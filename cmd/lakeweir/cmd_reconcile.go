@@ -28,6 +28,7 @@ type ReconcileOptions struct {
 	Details  int
 	Parallel int
 	Quick    bool
+	Repair   bool
 }
 
 func newReconcileCommand(app *App) *cobra.Command {
@@ -47,10 +48,16 @@ tokenized or redacted are compared as they are masked, and never shown in clear.
 Then the layers are held against each other: no event stands twice in bronze, the
 intervals of history are right, and bronze folded anew gives current and history.
 
-The exit status is 0 when all is equal and 4 when something differs.`,
+With --repair, the worker of the source reads the rows again that differ, just those and
+at most 10,000 a table: rows that are missing or changed come again, rows that only the
+lake has go, and what was written meanwhile stays. When the lake has them, the table is
+compared once more, and that counts. The source must be running, and --registry is needed.
+
+The exit status is 0 when all is equal in the end and 4 when something differs.`,
 		Example: `  lakeweir reconcile
   lakeweir reconcile public.orders shop/public.payments -o json
-  lakeweir reconcile --quick`,
+  lakeweir reconcile --quick
+  lakeweir reconcile public.orders --repair`,
 		Args: wantArgs("[TABLE…]"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opts.Tables = args
@@ -65,6 +72,7 @@ The exit status is 0 when all is equal and 4 when something differs.`,
 	cmd.Flags().IntVar(&opts.Details, "details", 20, "how many differing keys of a table are shown with their values")
 	cmd.Flags().IntVar(&opts.Parallel, "parallel", 8, "how many tables are compared at once")
 	cmd.Flags().BoolVar(&opts.Quick, "quick", false, "compare with the source only, not the layers with each other")
+	cmd.Flags().BoolVar(&opts.Repair, "repair", false, "have the rows that differ read again, then compare once more")
 	app.outputFlag(cmd, "text", "json")
 	return cmd
 }
@@ -74,6 +82,9 @@ func runReconcile(ctx context.Context, app *App, opts ReconcileOptions) error {
 		if n < 1 {
 			return catalog.Invalidf(catalog.CodeUsage, flag, "give 1 or more", "%d is too few", n)
 		}
+	}
+	if opts.Repair && opts.Registry == "" {
+		return catalog.Invalidf(catalog.CodeUsage, "--repair", "give --registry or set LAKEWEIR_REGISTRY", "the worker is asked through the registry, and none is given")
 	}
 	config, problems := tableconfig.LoadDir(opts.Config)
 	if err := problems.Err(); err != nil {
@@ -97,7 +108,7 @@ func runReconcile(ctx context.Context, app *App, opts ReconcileOptions) error {
 	var all []worker.Comparison
 	for _, source := range config.Sources {
 		cfg := worker.CompareConfig{
-			Source: source, Lake: lakeConfig, Registry: reg, Parallel: opts.Parallel, Logger: app.Log,
+			Source: source, Lake: lakeConfig, Registry: reg, Parallel: opts.Parallel, Logger: app.Log, Repair: opts.Repair,
 			Options: reconcile.Config{Wait: opts.Wait, Rounds: opts.Rounds, Details: opts.Details, Quick: opts.Quick},
 		}
 		for _, t := range tables {

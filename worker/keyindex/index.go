@@ -18,8 +18,9 @@ type Entry struct {
 type Index interface {
 	// Find returns the entry of a key.
 	Find(key []byte) (Entry, bool)
-	// Put sets the entry of a key, replacing what was there.
-	Put(key []byte, e Entry)
+	// Put sets the entry of a key. It returns where the row lay whose entry it
+	// replaced; false when there was none.
+	Put(key []byte, e Entry) (change.Place, bool)
 	// Remove forgets a key; one that is not there is ignored.
 	Remove(key []byte)
 	// Len returns how many keys there are.

@@ -60,8 +60,9 @@ func (m *Memory) Find(key []byte) (Entry, bool) {
 	}, true
 }
 
-// Put sets the entry of a key, replacing what was there.
-func (m *Memory) Put(key []byte, e Entry) {
+// Put sets the entry of a key. It returns where the row lay whose entry it replaced;
+// false when there was none.
+func (m *Memory) Put(key []byte, e Entry) (was change.Place, replaced bool) {
 	if 4*(m.n+1) > 3*len(m.slots) {
 		m.grow()
 	}
@@ -70,6 +71,9 @@ func (m *Memory) Put(key []byte, e Entry) {
 	if m.slots[i] == 0 {
 		m.slots[i] = m.take() + 1
 		m.n++
+	} else {
+		old := m.at(m.slots[i] - 1)
+		was, replaced = change.Place{File: old.file, Row: old.row}, true
 	}
 	s := slot{
 		hash: h, file: e.Place.File, row: e.Place.Row,
@@ -82,6 +86,7 @@ func (m *Memory) Put(key []byte, e Entry) {
 		s.flags |= flagFromSnapshot
 	}
 	*m.at(m.slots[i] - 1) = s
+	return was, replaced
 }
 
 // Remove forgets a key; one that is not there is ignored.

@@ -31,6 +31,13 @@ func (c *current) Find(ctx context.Context, touched fold.Touched) ([]fold.Curren
 	}
 	var out []fold.CurrentFound
 	byFile := map[int32][]wanted{}
+	for _, key := range touched.Keys { // the row that the index names comes last, and is the one that a fold keeps
+		for _, p := range lg.doubles[string(key)] {
+			c.place(p, key)
+			out = append(out, fold.CurrentFound{Key: key, Place: p})
+			byFile[p.File] = append(byFile[p.File], wanted{p.Row, len(out) - 1})
+		}
+	}
 	for i, key := range touched.Keys {
 		e, ok := lg.index.Find(key)
 		if !ok {
@@ -139,20 +146,32 @@ func (c *current) findAll(ctx context.Context, lg *ledger, images bool) ([]fold.
 
 func (c *current) index(ctx context.Context) (*ledger, error) {
 	o := c.own(colIsDeleted, colFromSnapshot, colGeneration, colCommitLSN, colOrdinal)
-	return c.indexed(ctx, o.fields(), func(index keyindex.Index, keys keyReader, file *dataFile, rec record, sel []int) error {
+	var doubles map[string][]change.Place
+	lg, err := c.indexed(ctx, o.fields(), func(index keyindex.Index, keys keyReader, file *dataFile, rec record, sel []int) error {
 		describe, err := c.rowReader(rec, o)
 		if err != nil {
 			return err
 		}
 		return keys.each(rec, sel, func(i int, key []byte) error {
 			row := describe(i)
-			index.Put(key, keyindex.Entry{
+			was, doubled := index.Put(key, keyindex.Entry{
 				Place: change.Place{File: file.number, Row: rec.first + int64(i)}, Position: row.Stamp.Position,
 				Deleted: row.Deleted, FromSnapshot: row.FromSnapshot,
 			})
+			if doubled {
+				if doubles == nil {
+					doubles = map[string][]change.Place{}
+				}
+				doubles[string(key)] = append(doubles[string(key)], was)
+			}
 			return nil
 		})
 	})
+	if doubles != nil {
+		c.lake.logger.WarnContext(ctx, "another writer has put rows into the table whose keys it has already", "table", c.name, "keys", len(doubles))
+		lg.doubles = doubles
+	}
+	return lg, err
 }
 
 // Write applies the result and the state in one commit.

@@ -71,6 +71,7 @@ func (k *keyed) follow(lg *ledger, s *staged, gone *removal, rows *written, remo
 		// A row that was not found by key is none of the index: a closed version.
 		if key, ok := k.found[p]; ok {
 			lg.index.Remove(key)
+			delete(lg.doubles, string(key))
 		}
 	}
 	clear(k.found)

@@ -9,6 +9,7 @@ import (
 	"github.com/apache/iceberg-go/table/dv"
 
 	"github.com/lakeweir/lakeweir/catalog"
+	"github.com/lakeweir/lakeweir/worker/change"
 	"github.com/lakeweir/lakeweir/worker/keyindex"
 )
 
@@ -21,6 +22,9 @@ type ledger struct {
 	deletes map[string][]deleteEntry
 	// index says where live rows lie; nil until it was filled. Bronze has none.
 	index keyindex.Index
+	// doubles are the places of rows whose key another row has too, which the index
+	// names: another writer put them there. By key; nil for almost every table.
+	doubles map[string][]change.Place
 }
 
 // dataFile is a live data file.

@@ -2,8 +2,8 @@ package reconcile
 
 import "github.com/lakeweir/lakeweir/catalog"
 
-// maxSuspects bounds how many differing keys are remembered; all are counted.
-const maxSuspects = 10_000
+// MaxKeys bounds how many differing keys of a table are remembered; all are counted.
+const MaxKeys = 10_000
 
 // comparison compares two sets of rows: give it all of the lake's, then all of the
 // source's, then finish. The rows have the same columns; those of keys that are to
@@ -83,7 +83,7 @@ func (c *comparison) finish() {
 
 func (c *comparison) suspect(key digest, k Kind) {
 	c.counts[k]++
-	if _, known := c.suspects[key]; !known && len(c.suspects) < maxSuspects {
+	if _, known := c.suspects[key]; !known && len(c.suspects) < MaxKeys {
 		c.suspects[key] = k
 	}
 }

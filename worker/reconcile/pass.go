@@ -162,19 +162,29 @@ func totals(c *comparison) []ColumnTotals {
 // detail reads both sides once more, still at the same moment, for the values of
 // some of the keys that differ.
 func (p *pass) detail(ctx context.Context, c *comparison) error {
-	room := p.cfg.Details - len(p.result.Differences)
-	if len(c.suspects) == 0 || room <= 0 {
+	room := max(p.cfg.Details-len(p.result.Differences), 0)
+	if len(c.suspects) == 0 || room == 0 && !p.cfg.Keys {
 		return nil
 	}
+	type sides struct {
+		source, lake []rowText
+		shown        bool
+		key          DifferingKey
+	}
 	keys := slices.SortedFunc(maps.Keys(c.suspects), digest.compare)
-	keys = keys[:min(len(keys), room)]
-	type sides struct{ source, lake []rowText }
 	found := map[digest]*sides{}
-	for _, key := range keys {
-		found[key] = &sides{}
+	for i, key := range keys {
+		if i < room || p.cfg.Keys {
+			found[key] = &sides{shown: i < room, key: DifferingKey{Kind: c.suspects[key]}}
+		}
 	}
 	err := p.lakeRows(ctx, false, func(key digest, row rowText) error {
-		if s := found[key]; s != nil && len(s.lake) < 2 {
+		s := found[key]
+		if s == nil {
+			return nil
+		}
+		s.key.Lake = p.keyTexts(row)
+		if s.shown && len(s.lake) < 2 {
 			s.lake = append(s.lake, copyRow(row))
 		}
 		return nil
@@ -182,8 +192,13 @@ func (p *pass) detail(ctx context.Context, c *comparison) error {
 	if err != nil {
 		return err
 	}
-	err = p.sourceRows(ctx, func(key digest, row, _ rowText) error {
-		if s := found[key]; s != nil && len(s.source) < 2 {
+	err = p.sourceRows(ctx, func(key digest, row, plain rowText) error {
+		s := found[key]
+		if s == nil {
+			return nil
+		}
+		s.key.Lake, s.key.Source = p.keyTexts(row), p.keyTexts(plain)
+		if s.shown && len(s.source) < 2 {
 			s.source = append(s.source, copyRow(row))
 		}
 		return nil
@@ -191,11 +206,28 @@ func (p *pass) detail(ctx context.Context, c *comparison) error {
 	if err != nil {
 		return err
 	}
-	for _, key := range keys {
+	for _, key := range keys[:min(len(keys), room)] {
 		s := found[key]
 		p.result.Differences = append(p.result.Differences, p.difference(c.suspects[key], s.source, s.lake))
 	}
+	for _, key := range keys {
+		if p.cfg.Keys && len(p.result.Keys) < MaxKeys {
+			p.result.Keys = append(p.result.Keys, found[key].key)
+		}
+	}
 	return nil
+}
+
+// keyTexts copies the texts of a row's key; nil when one is NULL.
+func (p *pass) keyTexts(row rowText) []string {
+	out := make([]string, len(p.schema.Key))
+	for i, col := range p.schema.Key {
+		if row[col] == nil {
+			return nil
+		}
+		out[i] = string(row[col])
+	}
+	return out
 }
 
 func (p *pass) difference(k Kind, source, lake []rowText) Difference {

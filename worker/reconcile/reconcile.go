@@ -25,6 +25,9 @@ type Config struct {
 	Rounds int
 	// Details is how many differing keys are shown with their values; default 20.
 	Details int
+	// Keys has the keys of differing rows be in the result, up to MaxKeys, for whoever
+	// wants to have them read again.
+	Keys bool
 	// Quick leaves out what is checked within the lake: bronze, history, and
 	// whether bronze folded anew gives the layers.
 	Quick bool

@@ -13,6 +13,7 @@ type refold struct {
 	current *memoryLayer[fold.CurrentRow]
 	history *memoryLayer[fold.Version]
 	cursor  catalog.Position
+	reads   rereads
 }
 
 func newRefold(table *catalog.Table, schema *catalog.Schema) *refold {
@@ -39,6 +40,7 @@ func (r *refold) apply(b *change.Batch) error {
 		if err := l.write(result.Remove, result.Write); err != nil {
 			return err
 		}
+		r.reads.learn(b, l)
 	}
 	if l := r.history; l != nil {
 		touched := fold.TouchedHistory(batches)

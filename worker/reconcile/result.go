@@ -30,6 +30,16 @@ type Result struct {
 	Columns     []ColumnTotals   `json:"columns,omitempty"`
 	Differences []Difference     `json:"differences,omitempty"` // some of them
 
+	// Repaired is how many keys differed before they were read again, and do not any
+	// more; Repairs are some of them. Nil when nothing was to be repaired.
+	Repaired *int64       `json:"repaired,omitempty"`
+	Repairs  []Difference `json:"repairs,omitempty"`
+
+	// Keys are those of the rows that differ, when Config.Keys asks for them, up to
+	// MaxKeys. They hold personal values in clear: they are for nobody's eyes, and
+	// kept nowhere.
+	Keys []DifferingKey `json:"-"`
+
 	// Checked says that the layers were held against each other too; then the
 	// following counts mean something.
 	Checked       bool     `json:"checked"`
@@ -62,6 +72,25 @@ type Difference struct {
 	Values []ValuePairs `json:"values,omitempty"`
 }
 
+// DifferingKey is the key of a row that differs: the texts of its columns.
+type DifferingKey struct {
+	Kind Kind
+	// Source is as the source prints it; nil when only the lake has the row.
+	Source []string
+	// Lake is as the lake shows it; nil when a part of it is NULL there, so that no
+	// row of the source can have it.
+	Lake []string
+}
+
+// Text names the key as Difference.Key does.
+func (k *DifferingKey) Text(t *catalog.Table) string {
+	parts := make([]string, len(k.Lake))
+	for i, text := range k.Lake {
+		parts[i] = t.PrimaryKey[i] + "=" + text
+	}
+	return strings.Join(parts, " ")
+}
+
 // ValuePairs is one column of a differing row on both sides.
 type ValuePairs struct {
 	Column string  `json:"column"`
@@ -78,6 +107,9 @@ func (r *Result) Line() string {
 	fmt.Fprintf(&b, "%s  source=%d lake=%d differing=%d", r.Table, r.SourceRows, r.LakeRows, r.Differing)
 	if r.Unsettled > 0 {
 		fmt.Fprintf(&b, " unsettled=%d", r.Unsettled)
+	}
+	if r.Repaired != nil {
+		fmt.Fprintf(&b, " repaired=%d", *r.Repaired)
 	}
 	if n := r.UnfitValues(); n > 0 {
 		fmt.Fprintf(&b, " unfit=%d", n)
@@ -116,11 +148,16 @@ func (r *Result) Text() string {
 				c.SourceNulls, c.LakeNulls, orNone(c.SourceSum), orNone(c.LakeSum), c.SourceHash, c.LakeHash)
 		}
 	}
-	for _, d := range r.Differences {
-		fmt.Fprintf(&b, "    %s: %s\n", d.Kind, d.Key)
-		for _, v := range d.Values {
-			fmt.Fprintf(&b, "        %s: source %s, lake %s\n", v.Column, shown(v.Source), shown(v.Lake))
+	for _, d := range r.Repairs {
+		d.print(&b, "repaired ")
+	}
+	if r.Repaired != nil {
+		if more := *r.Repaired - int64(len(r.Repairs)); more > 0 && len(r.Repairs) > 0 {
+			fmt.Fprintf(&b, "    … and %d more repaired\n", more)
 		}
+	}
+	for _, d := range r.Differences {
+		d.print(&b, "")
 	}
 	if more := r.Differing - int64(len(r.Differences)); more > 0 && len(r.Differences) > 0 {
 		fmt.Fprintf(&b, "    … and %d more\n", more)
@@ -135,6 +172,13 @@ func (r *Result) Text() string {
 		fmt.Fprintf(&b, "    note: %s\n", n)
 	}
 	return b.String()
+}
+
+func (d *Difference) print(b *strings.Builder, prefix string) {
+	fmt.Fprintf(b, "    %s%s: %s\n", prefix, d.Kind, d.Key)
+	for _, v := range d.Values {
+		fmt.Fprintf(b, "        %s: source %s, lake %s\n", v.Column, shown(v.Source), shown(v.Lake))
+	}
 }
 
 func orNone(sum string) string {

@@ -1,0 +1,167 @@
+package worker
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lakeweir/lakeweir/catalog"
+	"github.com/lakeweir/lakeweir/catalog/registry"
+	"github.com/lakeweir/lakeweir/worker/lake"
+	"github.com/lakeweir/lakeweir/worker/reconcile"
+)
+
+// repairKeys is how many keys one request to read rows again has at most.
+const repairKeys = 1000
+
+// workerSilent is for how long a worker may say nothing and still count as running.
+const workerSilent = 15 * time.Second
+
+// requireWorker fails when no worker of the source runs: nobody would read rows again.
+func requireWorker(ctx context.Context, cfg CompareConfig) error {
+	ago, ever, err := cfg.Registry.WorkerSeen(ctx, cfg.Source.Name)
+	if err != nil || ever && ago <= workerSilent {
+		return err
+	}
+	since := "has ever run it"
+	if ever {
+		since = "has said anything for " + ago.Round(time.Second).String()
+	}
+	return catalog.Errorf(catalog.Unavailable, catalog.CodeReconcile, "start it with lakeweir run, then repair again",
+		"source %s is not running, so that no row of it can be read again: no worker %s", cfg.Source.Name, since)
+}
+
+// repairTable compares a table, has the worker read the keys again that differ, and
+// compares once more, when bronze holds what was read.
+func repairTable(ctx context.Context, cfg CompareConfig, l *lake.Lake, t *catalog.Table) (*reconcile.Result, error) {
+	before, err := compareTable(ctx, cfg, l, t)
+	if err != nil {
+		return nil, err
+	}
+	before.Repaired = new(int64)
+	if !t.HasKey() {
+		if before.Differing > 0 {
+			before.Notes = append(before.Notes, "a table without a key is not repaired: which of its rows differ is not known")
+		}
+		return before, nil
+	}
+	if len(before.Keys) == 0 {
+		return unrepaired(before), nil
+	}
+	ids, err := requestRepair(ctx, cfg, t, before.Keys)
+	if err != nil {
+		return before, err
+	}
+	if err := waitForRepair(ctx, cfg, t, ids); err != nil {
+		return before, err
+	}
+	after, err := compareTable(ctx, cfg, l, t)
+	if err != nil {
+		return before, err
+	}
+	sumUpRepair(t, before, after)
+	return unrepaired(after), nil
+}
+
+// unrepaired says of what is still wrong why it is.
+func unrepaired(r *reconcile.Result) *reconcile.Result {
+	if r.Violations > 0 {
+		r.Notes = append(r.Notes, "violations within the lake are not repaired by reading rows again")
+	}
+	return r
+}
+
+// requestRepair asks for the keys to be read again and returns the requests' numbers.
+// A key with personal parts is sealed; where only the lake's token is known, the
+// worker finds out what it stands for.
+func requestRepair(ctx context.Context, cfg CompareConfig, t *catalog.Table, differing []reconcile.DifferingKey) ([]int64, error) {
+	masks, err := newMasks(cfg.Tables, cfg.TokenKey)
+	if err != nil {
+		return nil, err
+	}
+	r := rereads{registry: cfg.Registry, source: cfg.Source.Name, masks: masks}
+	masked := keyIsMasked(t)
+	keys := map[registry.RereadForm][][]string{}
+	for _, k := range differing {
+		switch {
+		case masked && k.Source != nil:
+			keys[registry.RereadSealed] = append(keys[registry.RereadSealed], k.Source)
+		case masked && k.Lake != nil:
+			keys[registry.RereadMasked] = append(keys[registry.RereadMasked], k.Lake)
+		case k.Source != nil:
+			keys[registry.RereadPlain] = append(keys[registry.RereadPlain], k.Source)
+		case k.Lake != nil:
+			keys[registry.RereadPlain] = append(keys[registry.RereadPlain], k.Lake)
+		}
+	}
+	var ids []int64
+	for _, form := range []registry.RereadForm{registry.RereadPlain, registry.RereadSealed, registry.RereadMasked} {
+		for some := range slices.Chunk(keys[form], repairKeys) {
+			id, err := r.request(ctx, t, registry.RereadRepair, form, some)
+			if err != nil {
+				return nil, err
+			}
+			ids = append(ids, id)
+		}
+	}
+	return ids, nil
+}
+
+// waitForRepair waits until bronze holds what was asked for.
+func waitForRepair(ctx context.Context, cfg CompareConfig, t *catalog.Table, ids []int64) error {
+	within, cancel := context.WithTimeout(ctx, cfg.Options.Wait)
+	defer cancel()
+	tick := time.NewTicker(200 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		left, err := cfg.Registry.CountRereads(within, ids)
+		if err == nil && left == 0 {
+			return nil
+		}
+		if err == nil {
+			_, err = said(within, cfg.Registry, t)
+		}
+		if err != nil && within.Err() == nil {
+			return err
+		}
+		select {
+		case <-tick.C:
+			continue
+		case <-within.Done():
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err := requireWorker(ctx, cfg); err != nil {
+			return err
+		}
+		return catalog.Errorf(catalog.Unavailable, catalog.CodeReconcile, "see lakeweir status and the worker's log; the request stays, and --wait gives it more time",
+			"the rows of table %s were not read again within %s", t.ID(), cfg.Options.Wait)
+	}
+}
+
+// sumUpRepair counts what differed before and does not any more.
+func sumUpRepair(t *catalog.Table, before, after *reconcile.Result) {
+	after.Repaired = new(int64)
+	still := map[string]bool{}
+	for _, k := range after.Keys {
+		still[strings.Join(k.Lake, "\x00")] = true
+	}
+	left := map[string]bool{}
+	for _, k := range before.Keys {
+		if still[strings.Join(k.Lake, "\x00")] {
+			left[k.Text(t)] = true
+		} else {
+			*after.Repaired++
+		}
+	}
+	for _, d := range before.Differences {
+		if !left[d.Key] {
+			after.Repairs = append(after.Repairs, d)
+		}
+	}
+	if more := before.Differing - int64(len(before.Keys)); more > 0 && after.Differing > 0 {
+		after.Notes = append(after.Notes, "more rows differed than are repaired at once; repair again")
+	}
+}
