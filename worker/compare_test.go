@@ -14,7 +14,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lakeweir/lakeweir/catalog"
-	"github.com/lakeweir/lakeweir/worker"
 	"github.com/lakeweir/lakeweir/worker/change"
 	"github.com/lakeweir/lakeweir/worker/fold"
 	"github.com/lakeweir/lakeweir/worker/lake"
@@ -25,18 +24,7 @@ import (
 
 func (r *rig) compare(opts reconcile.Config) map[string]*reconcile.Result {
 	r.t.Helper()
-	opts.Poll = 20 * time.Millisecond
-	all, err := worker.Compare(r.t.Context(), worker.CompareConfig{
-		Source: r.source, Tables: r.tables, DSN: catalog.Secret(r.dsn), TokenKey: tokenKey,
-		Lake: r.lakeCfg, Registry: r.registry, Options: opts, Logger: testLogger(r.t),
-	})
-	require.NoError(r.t, err)
-	out := map[string]*reconcile.Result{}
-	for _, c := range all {
-		require.NoError(r.t, c.Err, c.Table.Name)
-		out[c.Result.Table] = c.Result
-	}
-	return out
+	return r.compareBy(opts, false)
 }
 
 // Tables of every kind are proved equal while they are written to, with key moves,

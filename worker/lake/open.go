@@ -119,13 +119,28 @@ func (l *Lake) connect(ctx context.Context, cfg Config, t target) error {
 
 // createFile makes an empty file, which SQLite takes for an empty catalog, where there
 // is none. A path that can never be written to is a mistake in the configuration;
-// SQLite would only say that it cannot open it.
+// SQLite would only say that it cannot open it. A file that is there is not opened:
+// closing it again would give up the locks that SQLite holds on it in this process, and
+// another process would take itself for the last user of the catalog and remove its log.
 func createFile(path string) error {
 	err := os.MkdirAll(filepath.Dir(path), 0o755) //nolint:gosec // other readers of the lake run as other users
 	if err == nil {
 		var f *os.File
-		if f, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644); err == nil { //nolint:gosec // as above
+		if f, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o644); err == nil { //nolint:gosec // as above
 			return f.Close()
+		}
+	}
+	if errors.Is(err, fs.ErrExist) {
+		info, statErr := os.Stat(path)
+		switch {
+		case statErr != nil:
+			err = statErr
+		case info.IsDir():
+			err = &fs.PathError{Op: "open", Path: path, Err: syscall.EISDIR}
+		case info.Mode().Perm()&0o222 == 0:
+			err = &fs.PathError{Op: "open", Path: path, Err: fs.ErrPermission}
+		default:
+			return nil
 		}
 	}
 	for _, never := range []error{fs.ErrNotExist, fs.ErrPermission, syscall.ENOTDIR, syscall.EISDIR, syscall.EROFS} {

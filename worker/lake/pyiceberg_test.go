@@ -7,14 +7,10 @@ import (
 	"fmt"
 	"io/fs"
 	"math/big"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
@@ -23,61 +19,8 @@ import (
 	"github.com/lakeweir/lakeweir/catalog/typemap"
 	"github.com/lakeweir/lakeweir/worker/change"
 	"github.com/lakeweir/lakeweir/worker/fold"
+	"github.com/lakeweir/lakeweir/worker/lake/icetest"
 )
-
-const pyIceberg = "pyiceberg[sql-sqlite,pyarrow]==0.12.0"
-
-// python returns an interpreter that has PyIceberg, installing it once into the
-// repository's cache.
-var python = sync.OnceValues(func() (string, error) {
-	root, err := filepath.Abs(filepath.Join("..", ".."))
-	if err != nil {
-		return "", err
-	}
-	venv := filepath.Join(root, ".cache", "venv")
-	bin := filepath.Join(venv, "bin", "python")
-	has := func() bool { return exec.Command(bin, "-c", "import pyiceberg.catalog.sql, pyarrow").Run() == nil }
-	if has() {
-		return bin, nil
-	}
-	if err := os.MkdirAll(filepath.Dir(venv), 0o755); err != nil {
-		return "", err
-	}
-	// Another package's tests may be installing it too.
-	lock := venv + ".lock"
-	if err := os.Mkdir(lock, 0o755); err != nil {
-		tick := time.NewTicker(500 * time.Millisecond)
-		defer tick.Stop()
-		for range 600 {
-			<-tick.C
-			if _, err := os.Stat(lock); os.IsNotExist(err) && has() {
-				return bin, nil
-			}
-		}
-		return "", fmt.Errorf("%s is held by another installation; remove it if there is none", lock)
-	}
-	defer os.Remove(lock)
-	for _, args := range [][]string{{"python3", "-m", "venv", venv}, {bin, "-m", "pip", "install", "-q", pyIceberg}} {
-		if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {
-			return "", fmt.Errorf("%s: %w: %s", strings.Join(args, " "), err, out)
-		}
-	}
-	return bin, nil
-})
-
-// requirePython skips a test where PyIceberg cannot be had, and fails it in CI.
-func requirePython(t *testing.T) string {
-	t.Helper()
-	bin, err := python()
-	if err == nil {
-		return bin
-	}
-	if os.Getenv("CI") != "" || os.Getenv("LAKEWEIR_REQUIRE") != "" {
-		require.NoError(t, err, "PyIceberg is required")
-	}
-	t.Skipf("PyIceberg is not to be had: %v", err)
-	return ""
-}
 
 // pyRows reads a table by PyIceberg.
 func pyRows(t *testing.T, bin, dir string, ident []string) []map[string]any {
@@ -168,7 +111,7 @@ func TestPyIcebergReadsEveryLayerAndTypeExactly(t *testing.T) {
 	for _, version := range formats() {
 		t.Run(version.String(), func(t *testing.T) {
 			t.Parallel()
-			bin := requirePython(t)
+			bin := icetest.Python(t)
 			dir, table, schema := t.TempDir(), everythingTable(), everythingSchema()
 			l := open(t, dir)
 			ls := openLayers(t, l, version, table, schema)
@@ -262,7 +205,7 @@ func TestPyIcebergReadsAwkwardNames(t *testing.T) {
 	for _, version := range formats() {
 		t.Run(version.String(), func(t *testing.T) {
 			t.Parallel()
-			bin := requirePython(t)
+			bin := icetest.Python(t)
 			dir, table := t.TempDir(), ordersTable()
 			table.Name.Name = `Order Items.2 "x" y%`
 			l := open(t, dir)
@@ -300,4 +243,27 @@ func names(s *catalog.Schema) []string {
 		out = append(out, c.Name)
 	}
 	return out
+}
+
+// A process that opens the catalog twice keeps its hold on it: another process that
+// comes and goes is not the last user, and leaves the catalog's log alone.
+func TestACatalogThatIsOpenedTwiceIsNotTakenFromUnderUs(t *testing.T) {
+	t.Parallel()
+	bin := icetest.Python(t)
+	dir := t.TempDir()
+	first := open(t, dir)
+	layers := openLayers(t, first, 2, ordersTable(), ordersSchema())
+	f := newFeed(ordersTable(), ordersSchema())
+	for n := range 5 {
+		second := open(t, dir)
+		require.NoError(t, second.Close())
+		f.commit().create(n, "zh", "new", int64(100), nil)
+		layers.save(t, f)
+		out, err := exec.CommandContext(t.Context(), bin, "-c", "import sqlite3, sys\nc = sqlite3.connect(sys.argv[1])\nc.execute('create table if not exists other (v int)')\nc.execute('insert into other values (1)')\nc.commit()\nc.close()",
+			filepath.Join(dir, "catalog.db")).CombinedOutput()
+		require.NoError(t, err, string(out))
+		require.FileExists(t, filepath.Join(dir, "catalog.db-wal"), "the catalog's log was removed while we use it")
+		_, err = layers.Current.State(t.Context())
+		require.NoError(t, err)
+	}
 }

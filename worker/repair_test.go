@@ -1,0 +1,146 @@
+package worker_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lakeweir/lakeweir/catalog"
+	"github.com/lakeweir/lakeweir/worker"
+	"github.com/lakeweir/lakeweir/worker/lake/icetest"
+	"github.com/lakeweir/lakeweir/worker/reconcile"
+)
+
+// repair compares and repairs every table.
+func (r *rig) repair(opts reconcile.Config) map[string]*reconcile.Result {
+	r.t.Helper()
+	opts.Poll = 20 * time.Millisecond
+	return r.compareBy(opts, true)
+}
+
+// plant edits a layer of a table as another writer would, while the worker runs.
+func (r *rig) plant(table string, layer catalog.Layer, key string, edits ...icetest.Edit) {
+	r.t.Helper()
+	icetest.Apply(r.t, strings.TrimPrefix(r.lakeCfg.Catalog, "sqlite://"), r.lakeCfg.Warehouse,
+		r.source.LakeName(catalog.ParseTableName(table), layer), key, edits...)
+}
+
+// findings prints what differs, in order: "changed id=1 w".
+func findings(differences []reconcile.Difference) []string {
+	out := []string{}
+	for _, d := range differences {
+		line := string(d.Kind) + " " + d.Key
+		for _, v := range d.Values {
+			line += " " + v.Column
+		}
+		out = append(out, line)
+	}
+	return out
+}
+
+// steadily runs a statement again and again until stop is called; %d is the round.
+func (r *rig) steadily(every time.Duration, statements ...string) (stop func()) {
+	r.t.Helper()
+	conn, err := pgx.Connect(r.t.Context(), r.dsn)
+	require.NoError(r.t, err)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(r.t.Context()))
+	var done sync.WaitGroup
+	done.Go(func() {
+		defer conn.Close(context.WithoutCancel(ctx))
+		tick := time.NewTicker(every)
+		defer tick.Stop()
+		for n := 0; ; n++ {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			sql := statements[n%len(statements)]
+			if strings.Contains(sql, "%") {
+				sql = fmt.Sprintf(sql, n)
+			}
+			if _, err := conn.PgConn().Exec(context.WithoutCancel(ctx), sql).ReadAll(); err != nil {
+				r.t.Errorf("%s: %v", sql, err)
+				return
+			}
+		}
+	})
+	var once sync.Once
+	stop = func() { once.Do(func() { cancel(); done.Wait() }) }
+	r.t.Cleanup(stop)
+	return stop
+}
+
+// C63: no false alarms from how values are printed; real differences although the
+// counts agree; none while writes go on; and the reader's time zone is of no account.
+func TestC63ReconcileTellsRealDifferencesFromFormatting(t *testing.T) {
+	t.Parallel()
+	icetest.Python(t)
+	r := newRig(t, "format_version: 2\n", map[string]string{"public.rec.yaml": "table: public.rec\nprimary_key: [id]\nscd: [1, 2]\n"})
+	r.exec("CREATE TABLE rec (id int PRIMARY KEY, f8 float8, f4 real, c char(8), n numeric(10,4), tz timestamptz, w text, b bytea, j jsonb)")
+	r.exec(`SET timezone = 'Asia/Kolkata'; SET extra_float_digits = 0; SET datestyle = 'SQL, DMY'; SET bytea_output = 'escape'`)
+	r.exec(`INSERT INTO rec VALUES (1,0.1::float8+0.2::float8,0.1,'a',1.1,'2026-01-01 00:00:00.000001+05:30','',E'\\x00ff','{"a":1,"b":2}'),
+		(2,1e20,1e-7,'a       ',1.1000,'2026-01-01',NULL,'','[]'),(3,'-0','NaN','ä',0,'1900-01-01',U&'e\0301',NULL,'"x"'),(4,5e-324,3.4e38,NULL,-0.0001,'2026-06-30 23:59:59.999999+00','é',NULL,NULL)`)
+	r.start()
+	r.landed()
+	once := func() *reconcile.Result { return r.compare(reconcile.Config{})["public.rec"] }
+
+	first := once()
+	require.True(t, first.Equal(), first.Text())
+	require.Equal(t, int64(4), first.SourceRows)
+	// The server's and the role's defaults do not reach the comparison.
+	r.exec(`DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET timezone = ''Asia/Kolkata''', current_database());
+		EXECUTE format('ALTER DATABASE %I SET datestyle = ''SQL, DMY''', current_database());
+		EXECUTE format('ALTER DATABASE %I SET intervalstyle = ''sql_standard''', current_database());
+		EXECUTE format('ALTER DATABASE %I SET extra_float_digits = 0', current_database()); END $$`)
+	again := once()
+	require.True(t, again.Equal(), again.Text())
+	require.Equal(t, first.Columns, again.Columns, "the session's time zone changes the result")
+
+	r.plant("public.rec", catalog.Current, "id",
+		icetest.Edit{Do: "delete", Keys: []any{3}},
+		icetest.Edit{Do: "copy", Keys: []any{4}, Set: map[string]any{"id": 99}},
+		icetest.Edit{Do: "swap", Keys: []any{1, 2}, Column: "w"})
+	second := once()
+	require.Equal(t, second.SourceRows, second.LakeRows, "the counts agree")
+	require.ElementsMatch(t, []string{"changed id=1 w", "changed id=2 w", "missing id=3", "extra id=99"}, findings(second.Differences))
+	require.Equal(t, int64(4), second.Differing)
+
+	repaired := r.repair(reconcile.Config{})["public.rec"]
+	require.True(t, repaired.Equal(), repaired.Text())
+	require.Equal(t, int64(4), *repaired.Repaired)
+	require.ElementsMatch(t, findings(second.Differences), findings(repaired.Repairs))
+
+	stop := r.steadily(5*time.Millisecond, "UPDATE rec SET n = n + 1, tz = now() WHERE id = 1 + %[1]d %% 4", "INSERT INTO rec (id, w) VALUES (1000 + %d, 'w')", "DELETE FROM rec WHERE id = (SELECT max(id) FROM rec WHERE id >= 1000)")
+	for range 3 {
+		third := once()
+		require.True(t, third.Equal(), third.Text())
+	}
+	stop()
+	last := once()
+	require.True(t, last.Equal(), last.Text())
+	require.Zero(t, last.Unsettled)
+	t.Log(last.Text())
+}
+
+func (r *rig) compareBy(opts reconcile.Config, repair bool) map[string]*reconcile.Result {
+	r.t.Helper()
+	opts.Poll = 20 * time.Millisecond
+	all, err := worker.Compare(r.t.Context(), worker.CompareConfig{
+		Source: r.source, Tables: r.tables, DSN: catalog.Secret(r.dsn), TokenKey: tokenKey, Repair: repair,
+		Lake: r.lakeCfg, Registry: r.registry, Options: opts, Logger: testLogger(r.t),
+	})
+	require.NoError(r.t, err)
+	out := map[string]*reconcile.Result{}
+	for _, c := range all {
+		require.NoError(r.t, c.Err, c.Table.Name)
+		out[c.Result.Table] = c.Result
+	}
+	return out
+}
