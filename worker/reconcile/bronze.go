@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/lakeweir/lakeweir/catalog"
+	"github.com/lakeweir/lakeweir/catalog/typemap"
 	"github.com/lakeweir/lakeweir/worker/change"
 	"github.com/lakeweir/lakeweir/worker/pipeline"
 )
@@ -15,10 +16,20 @@ const readRows = 20_000
 // keyDigest returns the digest of a row's key columns, as texts.
 func (d *digester) key(rows *change.Rows, row int, key []int) digest {
 	d.buf = d.buf[:0]
-	for _, col := range key {
-		d.column(rows, row, col)
-	}
+	d.keyColumns(rows, row, key)
 	return d.sum()
+}
+
+// keyColumns appends the columns of a key as their texts.
+func (d *digester) keyColumns(rows *change.Rows, row int, key []int) {
+	for i, col := range key {
+		if !rows.HasValue(row, col) {
+			d.cell(nil)
+			continue
+		}
+		d.text = appendCell(d.text[:0], rows, row, col)
+		d.keyCell(i, d.text)
+	}
 }
 
 // column appends a cell as its text.
@@ -48,14 +59,14 @@ func (o *overtaken) has(key digest) bool {
 }
 
 // findOvertaken reads bronze after a position up to and including another.
-func findOvertaken(ctx context.Context, bronze pipeline.Bronze, m moment, after, through catalog.Position) (*overtaken, error) {
+func findOvertaken(ctx context.Context, bronze pipeline.Bronze, m moment, after, through catalog.Position, forms []typemap.KeyForm) (*overtaken, error) {
 	if _, err := bronze.State(ctx); err != nil { // it reads the table as it is now
 		return nil, err
 	}
 	o := &overtaken{keys: map[digest]struct{}{}, from: through}
 	first := true
 	last := after
-	var d digester
+	d := digester{forms: forms}
 	for b, err := range bronze.Read(ctx, after, through, readRows) {
 		if err != nil {
 			return nil, err

@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 
 	"github.com/zeebo/xxh3"
+
+	"github.com/lakeweir/lakeweir/catalog/typemap"
 )
 
 // digest stands for a key or a row. Two different ones of a table of a billion
@@ -20,7 +22,31 @@ func (d digest) compare(o digest) int {
 type rowText [][]byte
 
 // digester computes digests; not safe for concurrent use.
-type digester struct{ buf, text []byte }
+type digester struct {
+	buf, text []byte
+	// forms, when not nil, are those of the key's columns: keys that the source holds
+	// equal have one digest, however they print.
+	forms []typemap.KeyForm
+}
+
+// ofKey returns the digest of a row's key.
+func (d *digester) ofKey(row rowText, key []int) digest {
+	d.buf = d.buf[:0]
+	for i, col := range key {
+		d.keyCell(i, row[col])
+	}
+	return d.sum()
+}
+
+// keyCell appends the text of the key's n-th column.
+func (d *digester) keyCell(n int, text []byte) {
+	if text == nil || d.forms == nil {
+		d.cell(text)
+		return
+	}
+	var buf [48]byte
+	d.cell(typemap.KeyText(d.forms[n], text, buf[:0]))
+}
 
 // of returns the digest of the given columns of a row, of all when columns is nil.
 func (d *digester) of(row rowText, columns []int) digest {

@@ -47,10 +47,10 @@ func (t *tableRun) checkTimeline(ctx context.Context, c *cut) (violations, error
 		}
 	}
 	n := len(t.schema.Columns)
-	var d digester
+	keys, contents := digester{forms: t.forms}, digester{}
 	line := newTimeline()
 	digests := func(rows *change.Rows, i int) (key, content digest) {
-		return d.key(rows, i, t.schema.Key), d.key(rows, i, tracked)
+		return keys.key(rows, i, t.schema.Key), contents.key(rows, i, tracked)
 	}
 	if c.current != nil {
 		line.compared = true
@@ -85,13 +85,13 @@ const maxParts = 64
 // they carry beside the source's columns. What does not fit into memory at once is
 // folded in parts.
 func (t *tableRun) checkRefold(ctx context.Context, c *cut) error {
-	parts := newPartition(1)
+	parts := newPartition(1, t.forms)
 	for {
 		need, err := t.refoldAll(ctx, c, parts)
 		if err != nil || need == 0 {
 			return err
 		}
-		if parts = newPartition(max(2*parts.parts, need)); parts.parts > maxParts {
+		if parts = newPartition(max(2*parts.parts, need), t.forms); parts.parts > maxParts {
 			t.note("bronze was not folded anew: that takes more than %d times %d MiB of memory", maxParts, t.cfg.RefoldBytes>>20)
 			return nil
 		}
@@ -128,7 +128,7 @@ func (t *tableRun) refoldAll(ctx context.Context, c *cut, parts *partition) (nee
 // refold folds one part of bronze. When that takes too much memory it returns nil
 // and about how many times as much as it may.
 func (t *tableRun) refold(ctx context.Context, c *cut, parts *partition, part int) (*refold, float64, error) {
-	f := newRefold(t.table, t.schema)
+	f := newRefold(t.table, t.schema, t.forms)
 	var last catalog.Position
 	var events int64
 	for b, err := range t.layers.Bronze.Read(ctx, catalog.Position{}, c.cursor.Position, readRows) {
@@ -157,7 +157,7 @@ func (t *tableRun) refold(ctx context.Context, c *cut, parts *partition, part in
 func (t *tableRun) compareRefold(ctx context.Context, c *cut, f *refold, parts *partition, part int) error {
 	key, n := t.schema.Key, len(t.schema.Columns)
 	if f.current != nil {
-		folded := folding{what: "current", ledger: newLedger(), parts: parts, part: part}
+		folded := folding{what: "current", ledger: newLedger(), parts: parts, part: part, d: digester{forms: t.forms}}
 		f.current.each(func(v *fold.CurrentRow) {
 			p := v.Stamp.Position
 			id := folded.d.key(v.Image.Rows, v.Image.Row, key)
@@ -178,7 +178,7 @@ func (t *tableRun) compareRefold(ctx context.Context, c *cut, f *refold, parts *
 		}
 	}
 	if f.history != nil {
-		folded := folding{what: "history", ledger: newLedger(), parts: parts, part: part}
+		folded := folding{what: "history", ledger: newLedger(), parts: parts, part: part, d: digester{forms: t.forms}}
 		f.history.each(func(v *fold.Version) {
 			p := v.Stamp.Position
 			id := []int64{v.From, int64(p.Generation), int64(p.Commit), int64(p.Ordinal)}
@@ -223,9 +223,7 @@ func (f *folding) put(id, row digest) {
 // identity tells versions of one key apart.
 func (f *folding) identity(rows *change.Rows, row int, key []int, extra []int64) digest {
 	f.d.buf = f.d.buf[:0]
-	for _, col := range key {
-		f.d.column(rows, row, col)
-	}
+	f.d.keyColumns(rows, row, key)
 	for _, v := range extra {
 		f.d.number(uint64(v))
 	}
@@ -249,7 +247,7 @@ func (f *folding) content(rows *change.Rows, row, n int, own []int64) digest {
 func (t *tableRun) compareFolded(ctx context.Context, view View, f *folding, own []string, id []int) error {
 	n := len(t.schema.Columns)
 	values, ids := make([]int64, len(own)), make([]int64, len(id))
-	var d digester
+	d := digester{forms: t.forms}
 	for rows, err := range view.Rows(ctx, append(columnNames(t.schema), own...)) {
 		if err != nil {
 			return err
@@ -332,7 +330,7 @@ func (t *tableRun) names(ctx context.Context, c *cut) (map[digest]string, error)
 		keys[i], columns[i], positions[i] = t.schema.Columns[col].Name, t.schema.Columns[col], i
 	}
 	var texts texter
-	var d digester
+	d := digester{forms: t.forms}
 	for _, view := range []View{c.history, c.current} {
 		if view == nil {
 			continue
@@ -343,8 +341,8 @@ func (t *tableRun) names(ctx context.Context, c *cut) (map[digest]string, error)
 			}
 			for i := range rows.Len() {
 				row := texts.of(rows, i, len(keys))
-				if name, asked := out[d.of(row, nil)]; asked && name == "" {
-					out[d.of(row, nil)] = keyText(columns, positions, row)
+				if name, asked := out[d.ofKey(row, positions)]; asked && name == "" {
+					out[d.ofKey(row, positions)] = keyText(columns, positions, row)
 				}
 			}
 		}

@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"github.com/lakeweir/lakeweir/catalog"
+	"github.com/lakeweir/lakeweir/catalog/typemap"
 	"github.com/lakeweir/lakeweir/worker/change"
 )
 
@@ -14,8 +15,8 @@ type partition struct {
 	d     digester
 }
 
-func newPartition(parts int) *partition {
-	return &partition{parts: parts, group: map[uint64]uint64{}}
+func newPartition(parts int, forms []typemap.KeyForm) *partition {
+	return &partition{parts: parts, group: map[uint64]uint64{}, d: digester{forms: forms}}
 }
 
 // of returns the part of a key.

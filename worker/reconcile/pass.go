@@ -83,7 +83,7 @@ func (p *pass) lakeRows(ctx context.Context, collect bool, f func(key digest, ro
 	}
 	n := len(p.schema.Columns)
 	var texts texter
-	var d digester
+	d := digester{forms: p.forms}
 	for rows, err := range view.Rows(ctx, append(columnNames(p.schema), own, ownUnavailable)) {
 		if err != nil {
 			return err
@@ -93,7 +93,7 @@ func (p *pass) lakeRows(ctx context.Context, collect bool, f func(key digest, ro
 				continue
 			}
 			row := texts.of(rows, i, n)
-			key := d.of(row, p.schema.Key)
+			key := d.ofKey(row, p.schema.Key)
 			if !p.wants(key) {
 				continue
 			}
@@ -115,13 +115,13 @@ func (p *pass) lakeRows(ctx context.Context, collect bool, f func(key digest, ro
 // sourceRows calls f with the rows that are to be compared, as the lake should
 // show them and as they are.
 func (p *pass) sourceRows(ctx context.Context, f func(key digest, row, plain rowText) error) error {
-	var d digester
+	d := digester{forms: p.forms}
 	return p.source.rows(ctx, p.table.Name, columnNames(p.schema), func(plain rowText) error {
 		row, err := p.expect.of(plain)
 		if err != nil {
 			return err
 		}
-		key := d.of(row, p.schema.Key)
+		key := d.ofKey(row, p.schema.Key)
 		if !p.wants(key) {
 			return nil
 		}

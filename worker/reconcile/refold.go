@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"github.com/lakeweir/lakeweir/catalog"
+	"github.com/lakeweir/lakeweir/catalog/typemap"
 	"github.com/lakeweir/lakeweir/worker/change"
 	"github.com/lakeweir/lakeweir/worker/fold"
 )
@@ -14,10 +15,11 @@ type refold struct {
 	history *memoryLayer[fold.Version]
 	cursor  catalog.Position
 	reads   rereads
+	forms   []typemap.KeyForm
 }
 
-func newRefold(table *catalog.Table, schema *catalog.Schema) *refold {
-	r := &refold{table: table}
+func newRefold(table *catalog.Table, schema *catalog.Schema, forms []typemap.KeyForm) *refold {
+	r := &refold{table: table, forms: forms}
 	if table.Current {
 		r.current = newMemoryLayer(schema, func(v *fold.CurrentRow) *change.Ref { return &v.Image })
 	}
@@ -40,7 +42,7 @@ func (r *refold) apply(b *change.Batch) error {
 		if err := l.write(result.Remove, result.Write); err != nil {
 			return err
 		}
-		r.reads.learn(b, l)
+		r.reads.learn(b, l, r.forms)
 	}
 	if l := r.history; l != nil {
 		touched := fold.TouchedHistory(batches)

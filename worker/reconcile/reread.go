@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/lakeweir/lakeweir/catalog"
+	"github.com/lakeweir/lakeweir/catalog/typemap"
 	"github.com/lakeweir/lakeweir/worker/change"
 	"github.com/lakeweir/lakeweir/worker/fold"
 )
@@ -29,8 +30,8 @@ func (e *rereadEvent) own() []int64 {
 }
 
 // learn notes what a batch that was just folded reads again without a change.
-func (r *rereads) learn(b *change.Batch, l *memoryLayer[fold.CurrentRow]) {
-	var d digester
+func (r *rereads) learn(b *change.Batch, l *memoryLayer[fold.CurrentRow], forms []typemap.KeyForm) {
+	d := digester{forms: forms}
 	for i := range b.Changes {
 		c := &b.Changes[i]
 		if !c.WasRead() {

@@ -62,7 +62,7 @@ func TestMovedKeysStayTogether(t *testing.T) {
 	t.Parallel()
 	schema := &catalog.Schema{Columns: []catalog.Column{{Name: "id", Type: catalog.Type{Kind: catalog.Int64}}}, Key: []int{0}}
 	rapid.Check(t, func(t *rapid.T) {
-		parts := newPartition(rapid.IntRange(1, 16).Draw(t, "parts"))
+		parts := newPartition(rapid.IntRange(1, 16).Draw(t, "parts"), nil)
 		b := &change.Batch{Rows: change.NewRows(schema)}
 		add := func(id int64) int {
 			row := b.Rows.Add()

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/lakeweir/lakeweir/catalog"
+	"github.com/lakeweir/lakeweir/catalog/typemap"
 	"github.com/lakeweir/lakeweir/worker/pipeline"
 )
 
@@ -15,7 +16,8 @@ type tableRun struct {
 	*Reconciler
 	table  *catalog.Table
 	source *source
-	schema *catalog.Schema // the source's columns as the lake has them
+	schema *catalog.Schema   // the source's columns as the lake has them
+	forms  []typemap.KeyForm // of the key's columns
 	layers pipeline.Layers
 	expect *expectation
 	result *Result
@@ -76,6 +78,13 @@ func (t *tableRun) prepare(ctx context.Context, bronze View) error {
 		if p := t.table.PII[c.name]; p != "" && t.cfg.Masking == nil {
 			return catalog.Errorf(catalog.Invalid, catalog.CodePrivacyKey, "set token_key in source.yaml", "column %q of %s is masked and there is no tokenisation key to compare it with", c.name, t.table.ID())
 		}
+	}
+	for _, col := range all.Key {
+		form := ordered[col].form
+		if t.table.PII[ordered[col].name] != "" {
+			form = typemap.KeyExact // a token is only itself
+		}
+		t.forms = append(t.forms, form)
 	}
 	t.expect = newExpectation(t.table, ordered, t.cfg.Masking)
 	return nil
@@ -138,7 +147,7 @@ func (t *tableRun) round(ctx context.Context, last bool, pending map[digest]stru
 		return nil, err
 	}
 	p := &pass{tableRun: t, moment: m, cut: c, pending: pending, lacking: map[digest]struct{}{}, last: last}
-	if p.over, err = findOvertaken(ctx, t.layers.Bronze, m, from, p.cut.cursor.Position); err != nil {
+	if p.over, err = findOvertaken(ctx, t.layers.Bronze, m, from, p.cut.cursor.Position, t.forms); err != nil {
 		return nil, err
 	}
 	if !p.over.all {
