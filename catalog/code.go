@@ -36,6 +36,12 @@ const (
 	CodeSourceKey         Code = "source.bad_key"          // the configured key is not unique or may be NULL
 	CodeSourceGenerated   Code = "source.generated_column" // generated columns are not replicated
 	CodeSourceLimits      Code = "source.limits"           // too few slots or senders, or a setting that endangers capture
+	CodeSourceBudget      Code = "source.wal_budget"       // the slot was dropped at its WAL budget, as on_wal_budget: drop says
+	CodeSourceInherited   Code = "source.inherited"        // the table inherits from another, or others from it, outside of partitioning
+
+	CodeSourcePartition Code = "source.partition"          // a partition that cannot be replicated as part of its table
+	CodeSourceAttached  Code = "source.partition_attached" // rows came with a partition and cannot be read
+	CodeSourceDetached  Code = "source.partition_detached" // rows went with a partition that was detached, dropped or truncated
 
 	// What stops a table: worker/pipeline and below it.
 	CodeGap            Code = "gap"                     // changes are missing between the lake's cursor and what the source still has

@@ -133,7 +133,9 @@ type Source struct {
 	Publication   string    // default lakeweir_<name>
 	CreateSlot    bool      // create slot and publication when absent; default true
 	Heartbeat     Heartbeat
-	WALBudget     int64 // bytes a slot may retain before status warns; default 10 GiB
+	WALBudget     int64    // bytes a slot may retain; default 10 GiB
+	NearBudget    int      // percent of WALBudget at which capture goes before folding; default 70
+	OnBudget      OnBudget // what happens at WALBudget; default KeepSlot
 	Snapshot      SnapshotOptions
 	Namespaces    Namespaces
 	FormatVersion int       // of new Iceberg tables: 2 or 3; default 3

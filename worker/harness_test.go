@@ -126,7 +126,13 @@ func (r *rig) kill() {
 // shop; sourceYAML is added to its source.yaml.
 func newRig(t testing.TB, sourceYAML string, files map[string]string) *rig {
 	t.Helper()
-	r := &rig{t: t, dsn: localpgtest.Database(t), limits: pipeline.Limits{SaveEvery: 20 * time.Millisecond, ReportEvery: 20 * time.Millisecond}}
+	return newRigOn(t, localpgtest.Database(t), sourceYAML, files)
+}
+
+// newRigOn is newRig on a database that is there.
+func newRigOn(t testing.TB, dsn, sourceYAML string, files map[string]string) *rig {
+	t.Helper()
+	r := &rig{t: t, dsn: dsn, limits: pipeline.Limits{SaveEvery: 20 * time.Millisecond, ReportEvery: 20 * time.Millisecond}}
 	dir := filepath.Join(t.TempDir(), "shop")
 	r.dir = dir
 	require.NoError(t, os.MkdirAll(dir, 0o755))
@@ -152,13 +158,8 @@ func newRig(t testing.TB, sourceYAML string, files map[string]string) *rig {
 	r.registry, err = registry.Open(t.Context(), catalog.Secret(r.dsn))
 	require.NoError(t, err)
 	t.Cleanup(r.registry.Close)
-	values := []catalog.Table{}
-	for _, table := range r.tables {
-		values = append(values, *table)
-	}
-	require.NoError(t, r.registry.SyncConfig(t.Context(), []catalog.Source{*r.source}, values))
-	wh := t.TempDir()
-	r.lakeCfg = lake.Config{Catalog: "sqlite://" + filepath.Join(wh, "catalog.db"), Warehouse: "file://" + filepath.Join(wh, "lake")}
+	r.sync()
+	r.lakeCfg.Warehouse, r.lakeCfg.Catalog = r.freshLake()
 	t.Cleanup(func() {
 		if r.cancel != nil {
 			r.cancel()
@@ -166,6 +167,22 @@ func newRig(t testing.TB, sourceYAML string, files map[string]string) *rig {
 		}
 	})
 	return r
+}
+
+// sync makes the registry know the source and its tables.
+func (r *rig) sync() {
+	r.t.Helper()
+	values := []catalog.Table{}
+	for _, table := range r.tables {
+		values = append(values, *table)
+	}
+	require.NoError(r.t, r.registry.SyncConfig(r.t.Context(), []catalog.Source{*r.source}, values))
+}
+
+// freshLake is an empty lake.
+func (r *rig) freshLake() (warehouse, catalog string) {
+	wh := r.t.TempDir()
+	return "file://" + filepath.Join(wh, "lake"), "sqlite://" + filepath.Join(wh, "catalog.db")
 }
 
 // start starts a worker.

@@ -17,6 +17,7 @@ import (
 type observer struct {
 	registry *registry.Registry
 	source   string
+	worker   string // its id
 	logger   *slog.Logger
 
 	mu      sync.Mutex
@@ -24,14 +25,22 @@ type observer struct {
 	batches []registry.BatchRecord
 	status  *pipeline.SourceStatus
 	flushed catalog.LSN
+	events  []event
 	quiet   bool // the registry's absence has been logged
+}
+
+// event is one of a table, or of the source when table is empty.
+type event struct {
+	table  string
+	kind   registry.EventKind
+	detail map[string]any
 }
 
 // keepBatches bounds the records that wait for a registry that is down.
 const keepBatches = 10_000
 
-func newObserver(r *registry.Registry, source string, logger *slog.Logger) *observer {
-	return &observer{registry: r, source: source, logger: logger, states: map[string]registry.TableStatus{}}
+func newObserver(r *registry.Registry, source, worker string, logger *slog.Logger) *observer {
+	return &observer{registry: r, source: source, worker: worker, logger: logger, states: map[string]registry.TableStatus{}}
 }
 
 // KnownSchema implements pipeline.Observer.
@@ -72,6 +81,45 @@ func (o *observer) Source(_ context.Context, _ string, s pipeline.SourceStatus, 
 	o.status, o.flushed = &s, flushed
 }
 
+// Started implements pipeline.StartObserver.
+func (o *observer) Started(_ context.Context, table string, after catalog.Cursor) {
+	o.add(event{table, registry.Started, map[string]any{"worker": o.worker, "cursor": after.String()}})
+}
+
+// Strained implements pipeline.StrainObserver.
+func (o *observer) Strained(_ context.Context, from, to catalog.BudgetStage, s pipeline.SourceStatus, budget int64) {
+	o.add(event{"", registry.BudgetStaged, map[string]any{"from": from, "to": to, "retainedBytes": s.Retained, "budgetBytes": budget, "heldBy": s.HeldBy}})
+}
+
+// SlotDropped implements pipeline.StrainObserver.
+func (o *observer) SlotDropped(_ context.Context, slot string, s pipeline.SourceStatus, budget int64) {
+	o.add(event{"", registry.SlotDropped, map[string]any{"slot": slot, "retainedBytes": s.Retained, "budgetBytes": budget, "heldBy": s.HeldBy}})
+}
+
+func (o *observer) add(e event) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.events) < keepBatches {
+		o.events = append(o.events, e)
+	}
+}
+
+// record writes events in their order, and returns those that remain.
+func (o *observer) record(ctx context.Context, events []event) ([]event, error) {
+	for i, e := range events {
+		var err error
+		if e.table == "" {
+			err = o.registry.RecordSourceEvent(ctx, o.source, e.kind, e.detail)
+		} else {
+			err = o.registry.RecordEvent(ctx, o.source, e.table, e.kind, e.detail)
+		}
+		if err != nil {
+			return events[i:], err
+		}
+	}
+	return nil, nil
+}
+
 // run writes what was gathered, once a second and a last time at the end.
 func (o *observer) run(ctx context.Context, w registry.Worker) {
 	tick := time.NewTicker(time.Second)
@@ -97,10 +145,14 @@ func (o *observer) write(ctx context.Context, w registry.Worker) {
 	}
 	clear(o.states)
 	batches, status, flushed := o.batches, o.status, o.flushed
-	o.batches, o.status = nil, nil
+	events := o.events
+	o.batches, o.status, o.events = nil, nil, nil
 	o.mu.Unlock()
 
 	err := o.registry.Heartbeat(ctx, w)
+	if err == nil && len(events) > 0 {
+		events, err = o.record(ctx, events)
+	}
 	if err == nil {
 		err = o.registry.SetTableStatuses(ctx, o.source, states)
 	}
@@ -115,6 +167,7 @@ func (o *observer) write(ctx context.Context, w registry.Worker) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.batches = append(batches, o.batches...)
+	o.events = append(events, o.events...)
 	switch {
 	case err == nil:
 		o.quiet = false

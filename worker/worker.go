@@ -53,13 +53,14 @@ func Run(ctx context.Context, cfg Config) error {
 		return unlessEnded(ctx, err)
 	}
 	defer l.Close()
-	observer := newObserver(cfg.Registry, cfg.Source.Name, cfg.Logger)
+	id := uuid.NewString()
+	observer := newObserver(cfg.Registry, cfg.Source.Name, id, cfg.Logger)
 	observed := make(chan struct{})
 	observerCtx, stopObserver := context.WithCancel(context.WithoutCancel(ctx))
 	go func() {
 		defer close(observed)
 		observer.run(observerCtx, registry.Worker{
-			ID: uuid.NewString(), Source: cfg.Source.Name, PID: os.Getpid(), Version: cfg.Version, StartedAt: time.Now(), //nolint:forbidigo // the process's own start
+			ID: id, Source: cfg.Source.Name, PID: os.Getpid(), Version: cfg.Version, StartedAt: time.Now(), //nolint:forbidigo // the process's own start
 		})
 	}()
 	defer func() { stopObserver(); <-observed }()
@@ -67,7 +68,7 @@ func Run(ctx context.Context, cfg Config) error {
 	run := func() error {
 		reader := postgres.New(postgres.Config{
 			Source: cfg.Source, DSN: cfg.DSN, Logger: cfg.Logger, Limits: cfg.Reader,
-			Notes:  slotNotes{registry: cfg.Registry, source: cfg.Source},
+			Notes: slotNotes{registry: cfg.Registry, source: cfg.Source}, TableNotes: tableNotes{registry: cfg.Registry, source: cfg.Source.Name},
 			Seal:   masks.seal,
 			Unseal: masks.unseal, MaskText: masks.maskText,
 		})
@@ -77,29 +78,10 @@ func Run(ctx context.Context, cfg Config) error {
 			Rereads: &rereads{registry: cfg.Registry, source: cfg.Source.Name, masks: masks},
 		}).Run(ctx)
 	}
-	began := time.Now() //nolint:forbidigo // bounds the tries below
-	err = run()
-	// A worker that is killed while it makes the slot takes the unfinished slot with
-	// it, so that the next one may see it go.
-	for try := 0; try < 5 && slotWent(err) && time.Since(began) < 10*time.Second; try++ {
-		cfg.Logger.InfoContext(ctx, "the slot went while the source was being started, starting it again", "source", cfg.Source.Name)
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(300 * time.Millisecond):
-		}
-		err = run()
-	}
-	if err != nil {
+	if err := again(ctx, cfg, run); err != nil {
 		return fmt.Errorf("run source %s: %w", cfg.Source.Name, err)
 	}
 	return nil
-}
-
-// slotWent reports a slot that was there when Start looked and was gone when it
-// wanted to read.
-func slotWent(err error) bool {
-	return err != nil && catalog.KindOf(err) == catalog.Unavailable && catalog.Public(err).Code == catalog.CodeSourceSlot
 }
 
 // Preflight checks a source and returns all findings at once.

@@ -181,7 +181,8 @@ func (r *Registry) pruneSometimes(ctx context.Context) error {
 }
 
 // Prune forgets what pages no longer show: all but the newest 10,000 batches of the
-// last seven days and 1,000 events of each table, and samples older than an hour.
+// last seven days and 1,000 events of each table, events of sources older than 90 days,
+// and samples older than an hour.
 func (r *Registry) Prune(ctx context.Context) error { return r.prune(ctx, keepBatches, keepEvents) }
 
 func (r *Registry) prune(ctx context.Context, batches, events int) error {
@@ -195,6 +196,9 @@ func (r *Registry) prune(ctx context.Context, batches, events int) error {
 		where b.table_id = t.id and b.at < greatest(now() - interval '7 days', coalesce(
 			(select k.at from lakeweir.batches k where k.table_id = t.id order by k.at desc offset $1 limit 1), '-infinity'))`, batches-1)
 	if err != nil {
+		return err
+	}
+	if err := r.exec(ctx, `delete from lakeweir.source_events where at < now() - interval '90 days'`); err != nil {
 		return err
 	}
 	return r.exec(ctx, `delete from lakeweir.table_events e using lakeweir.tables t

@@ -23,6 +23,8 @@ type sourceConfig struct {
 	Heartbeat     string             `json:"heartbeat"`
 	HeartbeatRow  catalog.TableName  `json:"heartbeatTable"`
 	WALBudget     int64              `json:"walBudget"`
+	NearBudget    int                `json:"walBudgetNear,omitempty"`
+	OnBudget      catalog.OnBudget   `json:"onWalBudget,omitempty"`
 	ChunkRows     int                `json:"snapshotChunkRows"`
 	Parallel      int                `json:"snapshotParallel"`
 	Bronze        []string           `json:"bronzeNamespace"`
@@ -78,7 +80,7 @@ func syncSource(ctx context.Context, tx pgx.Tx, s *catalog.Source) error {
 		where (o.config, o.file) is distinct from (excluded.config, excluded.file)`,
 		s.Name, string(s.Kind), string(s.Capture), sourceConfig{
 			Kind: s.Kind, Capture: s.Capture, Slot: s.Slot, Publication: s.Publication, CreateSlot: s.CreateSlot,
-			Heartbeat: s.Heartbeat.Interval.String(), HeartbeatRow: s.Heartbeat.Table, WALBudget: s.WALBudget,
+			Heartbeat: s.Heartbeat.Interval.String(), HeartbeatRow: s.Heartbeat.Table, WALBudget: s.WALBudget, NearBudget: s.NearBudget, OnBudget: s.OnBudget,
 			ChunkRows: s.Snapshot.ChunkRows, Parallel: s.Snapshot.Parallel,
 			Bronze: s.Namespaces.Bronze, Silver: s.Namespaces.Silver, FormatVersion: s.FormatVersion,
 		}, s.WALBudget, s.File)

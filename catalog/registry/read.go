@@ -112,8 +112,8 @@ func (r *Registry) read(ctx context.Context, do func(ctx context.Context, tx pgx
 }
 
 const selectSources = `
-select o.name, o.kind, o.capture, o.file, o.wal_budget,
-	st.end_lsn::text, st.confirmed_lsn::text, st.flushed_lsn::text, st.retained_bytes, st.slot_state, st.active, st.updated_at,
+select o.name, o.kind, o.capture, o.file, o.wal_budget, coalesce((o.config->>'walBudgetNear')::int, 0), coalesce(o.config->>'onWalBudget', ''),
+	st.end_lsn::text, st.confirmed_lsn::text, st.flushed_lsn::text, st.retained_bytes, st.slot_state, st.active, st.budget_stage, st.held_by, st.updated_at,
 	sl.slot_name, sl.system_id, sl.timeline, sl.consistent_lsn::text, sl.flushed_lsn::text, sl.created_at,
 	w.id, w.pid, w.version, w.started_at, w.seen_at
 from lakeweir.sources o
@@ -135,20 +135,22 @@ func readSources(ctx context.Context, tx pgx.Tx, name string) ([]SourceView, err
 }
 
 func scanSource(row pgx.CollectableRow) (v SourceView, err error) {
-	var end, confirmed, flushed, state, slot, system, consistent, noted, worker, version *string
+	var end, confirmed, flushed, state, stage, held, slot, system, consistent, noted, worker, version *string
 	var retained, timeline *int64
 	var active *bool
 	var pid *int
 	var updated, created, started, seen *time.Time
-	err = row.Scan(&v.Name, &v.Kind, &v.Capture, &v.File, &v.WALBudget,
-		&end, &confirmed, &flushed, &retained, &state, &active, &updated,
+	err = row.Scan(&v.Name, &v.Kind, &v.Capture, &v.File, &v.WALBudget, &v.NearBudget, &v.OnBudget,
+		&end, &confirmed, &flushed, &retained, &state, &active, &stage, &held, &updated,
 		&slot, &system, &timeline, &consistent, &noted, &created,
 		&worker, &pid, &version, &started, &seen)
 	if err != nil {
 		return v, err
 	}
 	if updated != nil {
-		v.Log = &SourceLog{UpdatedAt: *updated, SourceStatus: SourceStatus{Retained: *retained, SlotState: *state, Active: *active}}
+		v.Log = &SourceLog{UpdatedAt: *updated, SourceStatus: SourceStatus{
+			Retained: *retained, SlotState: *state, Active: *active, Stage: catalog.BudgetStage(*stage), HeldBy: *held,
+		}}
 		if err := parseLSNs(lsnInto{end, &v.Log.End}, lsnInto{confirmed, &v.Log.Confirmed}, lsnInto{flushed, &v.Log.Flushed}); err != nil {
 			return v, err
 		}

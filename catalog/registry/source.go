@@ -17,18 +17,23 @@ type SourceStatus struct {
 	End       catalog.LSN // the end of the log now
 	Confirmed catalog.LSN // what the slot may forget
 	Retained  int64       // bytes the slot holds back
-	SlotState string      // as the server names it: reserved, extended, unreserved, lost
+	SlotState string      // as the server names it: reserved, extended, unreserved, lost; missing when there is none
 	Active    bool
+	// Stage is how near Retained is to the source's budget; empty when nobody judged.
+	Stage catalog.BudgetStage
+	// HeldBy says in words what makes the slot retain; empty when nothing does for long.
+	HeldBy string
 }
 
 // SetSourceStatus writes where the source's log stands, and up to where the worker has
 // saved everything.
 func (r *Registry) SetSourceStatus(ctx context.Context, source string, s SourceStatus, flushed catalog.LSN) error {
-	return r.exec(ctx, `insert into lakeweir.source_status (source, end_lsn, confirmed_lsn, flushed_lsn, retained_bytes, slot_state, active, updated_at)
-		select name, $2::text::pg_lsn, $3::text::pg_lsn, $4::text::pg_lsn, $5, $6, $7, now() from lakeweir.sources where name = $1
+	return r.exec(ctx, `insert into lakeweir.source_status (source, end_lsn, confirmed_lsn, flushed_lsn, retained_bytes, slot_state, active, budget_stage, held_by, updated_at)
+		select name, $2::text::pg_lsn, $3::text::pg_lsn, $4::text::pg_lsn, $5, $6, $7, $8, $9, now() from lakeweir.sources where name = $1
 		on conflict (source) do update set end_lsn = excluded.end_lsn, confirmed_lsn = excluded.confirmed_lsn, flushed_lsn = excluded.flushed_lsn,
-			retained_bytes = excluded.retained_bytes, slot_state = excluded.slot_state, active = excluded.active, updated_at = now()`,
-		source, s.End.String(), s.Confirmed.String(), flushed.String(), s.Retained, s.SlotState, s.Active)
+			retained_bytes = excluded.retained_bytes, slot_state = excluded.slot_state, active = excluded.active,
+			budget_stage = excluded.budget_stage, held_by = excluded.held_by, updated_at = now()`,
+		source, s.End.String(), s.Confirmed.String(), flushed.String(), s.Retained, s.SlotState, s.Active, string(s.Stage), storable(s.HeldBy))
 }
 
 // Slot is the note of a slot that Lakeweir made or adopted.

@@ -20,9 +20,13 @@ type SourceView struct {
 	Capture   catalog.Capture
 	File      string
 	WALBudget int64 // bytes; 0 when there is none
-	Log       *SourceLog
-	Slot      *Slot
-	Worker    *Worker // the one heard of last
+	// NearBudget is the percentage of WALBudget at which it is near, and OnBudget what
+	// happens at it; zero values when the registry was told before they existed.
+	NearBudget int
+	OnBudget   catalog.OnBudget
+	Log        *SourceLog
+	Slot       *Slot
+	Worker     *Worker // the one heard of last
 }
 
 // SourceLog is what the worker said last of the source's log.

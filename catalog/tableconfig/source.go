@@ -20,6 +20,7 @@ var (
 const (
 	defaultHeartbeat = 10 * time.Second
 	defaultWALBudget = 10 << 30
+	defaultNear      = 70
 	defaultChunkRows = 10_000
 	defaultParallel  = 2
 	defaultFormat    = 3
@@ -76,6 +77,8 @@ func buildSource(name string, f *SourceFile, d *document) *catalog.Source {
 		CreateSlot:  f.Create || !d.has("create"),
 		Heartbeat:   catalog.Heartbeat{Interval: defaultHeartbeat, Table: catalog.TableName{Schema: "lakeweir", Name: "heartbeat"}},
 		WALBudget:   defaultWALBudget,
+		NearBudget:  orDefault(f.WALBudgetNear, defaultNear),
+		OnBudget:    catalog.OnBudget(orDefault(f.OnWALBudget, string(catalog.KeepSlot))),
 		Snapshot: catalog.SnapshotOptions{
 			ChunkRows: orDefault(f.Snapshot.ChunkRows, defaultChunkRows),
 			Parallel:  orDefault(f.Snapshot.Parallel, defaultParallel),

@@ -19,8 +19,12 @@ type SourceFile struct {
 	Create bool `yaml:"create" default:"true" example:"true"`
 	// A row written at intervals, so that the slot moves on while the replicated tables are quiet and other tables write.
 	Heartbeat HeartbeatFile `yaml:"heartbeat"`
-	// How much write-ahead log the slot may retain before status and the page warn. Nothing is dropped at the budget.
+	// How much write-ahead log the slot may retain. Leave room on the source's disk beyond it.
 	WALBudget string `yaml:"wal_budget" form:"size" default:"10GiB" example:"10GiB"`
+	// The percentage of wal_budget from which status and the page warn, and capturing goes before folding: current and history wait while bronze catches up.
+	WALBudgetNear int `yaml:"wal_budget_near" min:"1" max:"99" default:"70" example:"70"`
+	// What happens to a slot that has stayed at wal_budget for half a minute. keep: nothing but a loud warning; the source's disk may fill. drop: the slot is dropped and the source's tables become gap: changes are missing, and they have to be read anew.
+	OnWALBudget string `yaml:"on_wal_budget" enum:"keep|drop" default:"keep" example:"keep"`
 	// What reading the existing rows may ask of the source.
 	Snapshot SnapshotFile `yaml:"snapshot"`
 	// Where in the lake the source's tables go. Two sources with tables of the same name need namespaces of their own.

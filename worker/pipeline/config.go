@@ -46,6 +46,9 @@ type Limits struct {
 	// RereadEvery is how often new requests to read rows again are looked for;
 	// default 500 ms.
 	RereadEvery time.Duration
+	// DropAfter is how long a slot stays at its budget before it is dropped, where the
+	// source says so; default 30 s.
+	DropAfter time.Duration
 }
 
 // WithDefaults returns c with every unset value at its default.
@@ -58,6 +61,7 @@ func (c Config) WithDefaults() Config {
 	def(&l.DrainWithin, 30*time.Second)
 	def(&l.ReportEvery, time.Second)
 	def(&l.RereadEvery, 500*time.Millisecond)
+	def(&l.DropAfter, 30*time.Second)
 	if c.Clock == nil {
 		c.Clock = time.Now //nolint:forbidigo // the one place where the real clock comes in
 	}

@@ -115,8 +115,12 @@ type SourceStatus struct {
 	End       catalog.LSN // the end of the log now
 	Confirmed catalog.LSN // what the slot may forget
 	Retained  int64       // bytes the slot holds back
-	SlotState string      // as the server names it: reserved, extended, unreserved, lost
+	SlotState string      // as the server names it: reserved, extended, unreserved, lost; missing when there is none
 	Active    bool
+	// Stage and HeldBy are the pipeline's judgement, not the source's: how near
+	// Retained is to the budget, and what makes the slot retain, in words.
+	Stage  catalog.BudgetStage
+	HeldBy string
 }
 
 // Lake opens the lake tables of a source. Safe for concurrent use.
@@ -217,6 +221,12 @@ type Observer interface {
 	State(ctx context.Context, s TableStatus)
 	Batch(ctx context.Context, b BatchRecord)
 	Source(ctx context.Context, source string, s SourceStatus, flushed catalog.LSN)
+}
+
+// StartObserver is an optional ability of an Observer: it is told which tables a run
+// begins to read, and after which place.
+type StartObserver interface {
+	Started(ctx context.Context, table string, after catalog.Cursor)
 }
 
 // TableStatus is where a table is in its life.

@@ -26,7 +26,13 @@ type keeper struct {
 	// unsure says that a commit's outcome is unknown: read the states again first.
 	unsure bool
 	lacks  lacks
+	// yields reports, when set, that a layer that catches up from bronze is to stop
+	// after the piece it has committed.
+	yields func() bool
 }
+
+// errYields is a fold that stopped between two pieces; the layer goes on from there.
+var errYields = errors.New("the fold is put off")
 
 // maxStale bounds how often a fold is made anew because another writer got in
 // between; past it the writer is no passer-by but a rival.
@@ -89,11 +95,14 @@ func (k *keeper) save(ctx context.Context, table *catalog.Table, batches []*chan
 	}
 	rec.To = k.bronze.Cursor
 	if foldNow {
-		if err := k.foldInto(ctx, table, before, batches, &rec); err != nil {
+		err := k.foldInto(ctx, table, before, batches, &rec)
+		if err != nil && !errors.Is(err, errYields) {
 			k.unsure = true
 			return rec, err
 		}
-		k.folded = now()
+		if err == nil {
+			k.folded = now()
+		}
 	}
 	rec.At = now()
 	return rec, nil
@@ -167,10 +176,10 @@ func (k *keeper) foldInto(ctx context.Context, table *catalog.Table, before Laye
 			}
 			return k.layers.Current.Write(ctx, result, to)
 		}, k.layers.Current.State)
+		rec.Current = c
 		if err != nil {
 			return fmt.Errorf("fold into current: %w", err)
 		}
-		rec.Current = c
 	}
 	if k.layers.History != nil {
 		c, err := k.advance(ctx, &k.history, before, batches, func(ctx context.Context, b []*change.Batch, to LayerState) (Commit, error) {
@@ -191,10 +200,10 @@ func (k *keeper) foldInto(ctx context.Context, table *catalog.Table, before Laye
 			}
 			return k.layers.History.Write(ctx, result, to)
 		}, k.layers.History.State)
+		rec.History = c
 		if err != nil {
 			return fmt.Errorf("fold into history: %w", err)
 		}
-		rec.History = c
 	}
 	return nil
 }
@@ -258,6 +267,9 @@ func (k *keeper) advanceOnce(ctx context.Context, layer *LayerState, before Laye
 			return total, err
 		}
 		*layer = to
+		if layer.Cursor != k.bronze.Cursor && k.yields != nil && k.yields() {
+			return total, errYields
+		}
 	}
 	if layer.Cursor != k.bronze.Cursor {
 		if layer.Cursor.Position != k.bronze.Cursor.Position {

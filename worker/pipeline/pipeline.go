@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/lakeweir/lakeweir/catalog"
@@ -27,6 +28,11 @@ type Pipeline struct {
 	statusMu  sync.Mutex
 	silent    bool // the source's silence has been logged; under statusMu
 	reporting sync.WaitGroup
+	statuses  chan SourceStatus // answers of the source, one at a time
+
+	strain       strain
+	captureFirst atomic.Bool // as strain says; for saves that are under way
+	gaveUp       bool        // the slot was dropped
 }
 
 type result struct {
@@ -39,7 +45,7 @@ type result struct {
 // New makes a pipeline; nothing is read before Run.
 func New(cfg Config) *Pipeline {
 	cfg = cfg.WithDefaults()
-	p := &Pipeline{cfg: cfg, byName: map[string]*tableRun{}, results: make(chan result, len(cfg.Tables)+1)}
+	p := &Pipeline{cfg: cfg, byName: map[string]*tableRun{}, results: make(chan result, len(cfg.Tables)+1), statuses: make(chan SourceStatus, 1)}
 	p.rereads = newRereading(cfg)
 	for _, t := range cfg.Tables {
 		run := &tableRun{table: t, state: catalog.Pending, masks: map[*catalog.Schema]Mask{}}
@@ -72,6 +78,11 @@ func (p *Pipeline) Run(ctx context.Context) error {
 	p.rereads.finish(drainCtx)
 	p.report(drainCtx, true)
 	p.reporting.Wait()
+	select {
+	case s := <-p.statuses:
+		p.heard(drainCtx, s)
+	default:
+	}
 	return errors.Join(err, p.cfg.Reader.Close(drainCtx))
 }
 
@@ -117,6 +128,13 @@ func (p *Pipeline) start(ctx context.Context) error {
 	for _, f := range faults {
 		if t := p.byName[f.Table]; t != nil {
 			p.stop(t, f)
+		}
+	}
+	if o, ok := p.cfg.Observer.(StartObserver); ok {
+		for _, t := range p.tables {
+			if !t.state.Stopped() {
+				o.Started(ctx, t.table.Name.String(), t.bronze.Cursor)
+			}
 		}
 	}
 	return nil
@@ -211,8 +229,11 @@ func (p *Pipeline) loop(ctx context.Context, slices <-chan readResult) error {
 			p.accept(ctx, r.slice)
 		case r := <-p.results:
 			p.saved(ctx, r)
-		case asked := <-p.rereads.asked:
-			p.reread(asked)
+		case s := <-p.statuses:
+			if s = p.heard(ctx, s); p.strain.drop && !p.gaveUp {
+				p.giveUp(ctx, s)
+			}
+	p.rereads = newRereading(cfg)
 		case <-tick.C:
 		}
 		p.saveDue(ctx, false)

@@ -17,7 +17,6 @@ func (p *Pipeline) report(ctx context.Context, last bool) {
 	if !p.statusMu.TryLock() {
 		return
 	}
-	flushed := p.flushed
 	p.reporting.Go(func() {
 		defer p.statusMu.Unlock()
 		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
@@ -31,7 +30,11 @@ func (p *Pipeline) report(ctx context.Context, last bool) {
 			return
 		}
 		p.silent = false
-		p.cfg.Observer.Source(ctx, p.cfg.Source.Name, s, flushed)
+		select { // the newest answer counts
+		case <-p.statuses:
+		default:
+		}
+		p.statuses <- s // the only sender, by statusMu
 	})
 }
 
@@ -59,13 +62,15 @@ func (p *Pipeline) status(t *tableRun, now time.Time) TableStatus {
 	} else if low, at, ok := t.low(); ok {
 		s.BronzeThrough, s.FreshAt = low, micros(at)
 	}
+	unknown := !t.opened && t.known != nil // what its layers hold is not looked at yet
 	through := func(l LayerState) catalog.LSN {
 		if l.Cursor == t.bronze.Cursor {
 			return s.BronzeThrough
 		}
-		if !l.Cursor.IsZero() {
-			s.FreshAt = earlier(s.FreshAt, micros(l.CommitTime))
+		if l.Cursor.IsZero() {
+			unknown = true // it shows nothing yet
 		}
+		s.FreshAt = earlier(s.FreshAt, micros(l.CommitTime))
 		return l.Cursor.Position.Commit
 	}
 	if t.opened && t.layers.Current != nil {
@@ -73,6 +78,9 @@ func (p *Pipeline) status(t *tableRun, now time.Time) TableStatus {
 	}
 	if t.opened && t.layers.History != nil {
 		s.HistoryThrough = through(t.history)
+	}
+	if unknown {
+		s.FreshAt = time.Time{}
 	}
 	if t.state == catalog.Streaming && !s.FreshAt.IsZero() && now.Sub(s.FreshAt) > t.table.Tier.Bound() {
 		s.State = catalog.Lagging

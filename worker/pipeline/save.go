@@ -23,15 +23,19 @@ func (p *Pipeline) saveDue(ctx context.Context, force bool) {
 		if p.cfg.Limits.SaveEvery > 0 {
 			bronzeEvery, layersEvery = p.cfg.Limits.SaveEvery, p.cfg.Limits.SaveEvery
 		}
+		first := p.strain.captureFirst && !force
+		if first { // at once, but in pieces as large as a second makes them
+			bronzeEvery = min(bronzeEvery, least)
+		}
 		n := t.due(now, bronzeEvery, p.cfg.Limits, force)
-		foldDue := force || layersEvery <= bronzeEvery || now.Sub(t.folded) >= layersEvery
-		lags := (t.lagging() || t.unopened()) && foldDue && !now.Before(t.retryAt)
+		foldDue := !first && (force || layersEvery <= bronzeEvery || now.Sub(t.folded) >= layersEvery)
+		lags := (t.lagging() && foldDue || t.unopened() && (foldDue || first)) && !now.Before(t.retryAt)
 		switch {
 		case n > 0:
 			batches := t.split(n, now)
 			p.save(ctx, t, batches, foldDue || hasRereads(batches))
 		case lags:
-			p.save(ctx, t, nil, true)
+			p.save(ctx, t, nil, foldDue)
 		}
 	}
 }
@@ -66,6 +70,7 @@ func (p *Pipeline) saveNow(ctx context.Context, t *tableRun, batches []*change.B
 	if err := t.keeper.open(ctx, p.cfg.Lake, t.table, schema); err != nil {
 		return BatchRecord{}, err
 	}
+	t.keeper.yields = p.captureFirst.Load
 	return t.keeper.save(ctx, t.table, batches, foldNow, p.cfg.Clock)
 }
 
@@ -77,7 +82,7 @@ func (p *Pipeline) saved(ctx context.Context, r result) {
 	now := p.cfg.Clock()
 	switch {
 	case r.err == nil:
-		t.tries, t.retryAt = 0, time.Time{}
+		t.tries, t.retryAt, t.failure = 0, time.Time{}, ""
 		if !t.state.Stopped() {
 			t.state = running(t.bronze)
 		}
@@ -89,7 +94,7 @@ func (p *Pipeline) saved(ctx context.Context, r result) {
 		// The lake is away: keep what is read and try again.
 		t.tries++
 		wait := min(time.Second<<min(t.tries, 5), 30*time.Second)
-		t.retryAt = now.Add(wait)
+		t.retryAt, t.failure = now.Add(wait), catalog.Public(r.err).Message
 		t.putBack(r.batches)
 		p.cfg.Logger.WarnContext(ctx, "saving will be tried again", "table", t.table.ID(), "in", wait, "error", r.err)
 	default:

@@ -41,6 +41,7 @@ type tableRun struct {
 	// only for what it holds back.
 	abandoned bool
 	tries     int
+	failure   string // why the last save failed; empty after one that did not
 	masks     map[*catalog.Schema]Mask
 	// known is the masked schema of a table that was read before, or nil.
 	known *catalog.Schema

@@ -22,6 +22,9 @@ type Config struct {
 	DSN    catalog.Secret // the source's resolved connection
 	// Notes may be nil: then a slot that somebody else moved goes unnoticed.
 	Notes SlotNotes
+	// TableNotes may be nil: then a gap is forgotten by the next run, and partitions
+	// that come or go while no worker runs go unnoticed.
+	TableNotes TableNotes
 	// Seal and Unseal hide the key values of a masked table that a snapshot's
 	// progress has to remember; table is catalog.TableName.String(). Nil where no
 	// table's key is masked.

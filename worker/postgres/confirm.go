@@ -111,8 +111,10 @@ func (s *Source) Status(ctx context.Context) (pipeline.SourceStatus, error) {
 		return status, unreachable(s.cfg.Source.Name, err)
 	}
 	if !found {
-		return status, catalog.Errorf(catalog.NotFound, catalog.CodeSourceSlot, "start the source again to see what is missing",
-			"source %s has no slot %s", s.cfg.Source.Name, s.cfg.Source.Slot)
+		status.SlotState = "missing"
+		if err := s.pool.QueryRow(ctx, "SELECT pg_current_wal_lsn()::text").Scan(&end); err != nil {
+			return status, unreachable(s.cfg.Source.Name, err)
+		}
 	}
 	if status.End, err = catalog.ParseLSN(end); err != nil {
 		return status, err

@@ -16,9 +16,11 @@ func (s *Source) check(ctx context.Context, t *table, r *relation, at catalog.LS
 		return &pipeline.Fault{State: catalog.Quarantined, Err: schemaChanged(t.at(at), "it is now called "+r.name.String())}, nil
 	}
 	if r.id != t.oid {
-		e := catalog.Errorf(catalog.Conflict, catalog.CodeGap, "let the table be read anew",
-			"the table was dropped and made again: its rows went without a trace in the log")
+		e := remade()
 		e.At = t.at(at)
+		if err := s.noteGap(ctx, t.name, t.generation, e); err != nil {
+			return nil, err
+		}
 		return &pipeline.Fault{State: catalog.Gap, Err: e}, nil
 	}
 	if !r.again && sameWire(r.relationMessage.columns, t.wire) {
@@ -36,6 +38,11 @@ func (s *Source) check(ctx context.Context, t *table, r *relation, at catalog.LS
 	}
 	t.wire = r.relationMessage.columns // a varchar grew: the lake has text as before
 	return nil, nil
+}
+
+func remade() *catalog.Error {
+	return catalog.Errorf(catalog.Conflict, catalog.CodeGap, anew,
+		"the table was dropped and made again: its rows went without a trace in the log")
 }
 
 // describe builds a schema from the stream's columns, asking the catalog for

@@ -65,10 +65,12 @@ func continues(cursor catalog.Cursor, now catalog.Epoch, history forks, end cata
 	return true, ""
 }
 
+// anew is what heals a gap for now.
+const anew = "to read the table anew, drop its tables in the lake (their history goes with them) and start the worker; see docs/runbooks/slot-lost.md"
+
 // gapError says that changes are missing for a table.
 func gapError(t *catalog.Table, why string) *catalog.Error {
-	e := catalog.Errorf(catalog.Conflict, catalog.CodeGap, "let the table be read anew; the lake keeps its history",
-		"changes are missing: %s", why)
+	e := catalog.Errorf(catalog.Conflict, catalog.CodeGap, anew, "changes are missing: %s", why)
 	e.At = t.ID()
 	return e
 }

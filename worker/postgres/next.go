@@ -86,6 +86,10 @@ func (s *Source) ended(ctx context.Context) error {
 		return err
 	}
 	s.stream = nil
+	if s.gaveUp.Load() {
+		s.idle = true
+		return nil
+	}
 	return catalog.Errorf(catalog.Unavailable, catalog.CodeSourceUnreachable, "start the source again", "source %s: the stream has ended", s.cfg.Source.Name)
 }
 

@@ -58,8 +58,10 @@ func (s *stream) connectAgain(ctx context.Context, oldPID uint32) (conn *replica
 	case stateObjectInUse: // by the session that we lost and the server has not
 		s.endOwn(ctx, oldPID)
 	case stateUndefinedObject, stateNotInState:
-		return nil, true, catalog.Errorf(catalog.Conflict, catalog.CodeSourceSlot, "start the source again to see what is missing",
-			"source %s: slot %s cannot be read any more: %w", s.source, s.slot, err)
+		e := catalog.Errorf(catalog.Conflict, catalog.CodeSourceSlot, "start the source again to see what is missing",
+			"source %s: slot %s cannot be read any more: %s", s.source, s.slot, serverMessage(err))
+		e.Err = err
+		return nil, true, e
 	}
 	return nil, false, err
 }

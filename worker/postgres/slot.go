@@ -15,17 +15,17 @@ import (
 // when no table has been read: a new one would start with a hole nobody sees. It
 // returns the reason why tables that were read before have a gap, if all of them
 // have one, and whether the slot is new.
-func (s *Source) prepareSlot(ctx context.Context, conn *replicationConn, f facts, anyCursor bool) (gap string, made bool, err error) {
+func (s *Source) prepareSlot(ctx context.Context, conn *replicationConn, f facts, anyRead bool) (gap string, made bool, err error) {
 	source := s.cfg.Source
 	switch {
-	case f.slot == nil && anyCursor:
+	case f.slot == nil && anyRead:
 		return "slot " + source.Slot + " is missing at the source", false, nil
 	case f.slot == nil && !source.CreateSlot:
 		return "", false, catalog.Errorf(catalog.NotFound, catalog.CodeSourceSlot, "let an owner run: SELECT pg_create_logical_replication_slot("+quoteLiteral(source.Slot)+", 'pgoutput')",
 			"source %s has no slot %s and may not make one", source.Name, source.Slot)
 	case f.slot == nil:
 		return "", true, s.makeSlot(ctx, conn)
-	case f.slot.lost() && anyCursor:
+	case f.slot.lost() && anyRead:
 		return fmt.Sprintf("slot %s is lost (%s)", source.Slot, f.slot.why()), false, nil
 	}
 	for _, finding := range judgeSlotOnly(source, f) {
@@ -156,12 +156,12 @@ func gaps(resumes []pipeline.Resume, why, slot string) []pipeline.Fault {
 	faults := make([]pipeline.Fault, 0, len(resumes))
 	for _, r := range resumes {
 		fault := pipeline.Fault{Table: r.Table.Name.String(), State: catalog.Gap, Err: gapError(r.Table, why)}
-		if r.Cursor.IsZero() {
+		if !wasRead(r) {
 			fault.State = catalog.Quarantined
 			fault.Err = catalog.Errorf(catalog.Conflict, catalog.CodeSourceSlot, "let the source's other tables be read anew first",
 				"table %s cannot start: %s", r.Table.Name, why)
 		} else {
-			fault.Err.Hint = "let all tables of the source be read anew; then a new slot " + slot + " is made"
+			fault.Err.Hint = "slot " + slot + " is made anew once the lake has none of the source's tables: drop them there (their history goes with them) and start the worker; see docs/runbooks/slot-lost.md"
 		}
 		faults = append(faults, fault)
 	}

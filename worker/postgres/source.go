@@ -50,6 +50,10 @@ type Source struct {
 	askedEnd time.Time
 	faults   []pipeline.Fault
 
+	generations map[string]uint32 // of the tables given to Start, as of then
+	endStream   context.CancelFunc
+	gaveUp      atomic.Bool // the slot is being dropped
+
 	idle      bool // no table could start: there is nothing to read
 	asked     asked
 	visible   atomic.Pointer[change.Visibility] // what a reader sees, as of late

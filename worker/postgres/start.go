@@ -147,6 +147,9 @@ func (b *beginning) run(ctx context.Context) error {
 	if err := b.checkSource(ctx); err != nil {
 		return err
 	}
+	if err := b.recallGaps(ctx); err != nil {
+		return err
+	}
 	beat := b.heartbeatSQL(ctx)
 	b.publishHeartbeat(ctx)
 	if err := b.checkSlot(ctx, catalog.LSN(id.XLogPos)); err != nil {
@@ -238,17 +241,19 @@ func (b *beginning) failFinding(f catalog.Finding) {
 
 // checkSlot prepares the slot and finds the tables of which something is missing.
 func (b *beginning) checkSlot(ctx context.Context, end catalog.LSN) error {
-	anyCursor := false
+	anyRead := false
+	b.generations = map[string]uint32{}
 	for _, r := range b.resumes {
+		b.generations[r.Table.Name.String()] = max(r.Cursor.Position.Generation, 1)
+		anyRead = anyRead || wasRead(r)
 		if r.Cursor.IsZero() {
 			continue
 		}
-		anyCursor = true
 		if ok, why := continues(r.Cursor, b.epoch, b.history, end); !ok {
 			b.fail(r.Table, catalog.Gap, gapError(r.Table, why))
 		}
 	}
-	gap, made, err := b.prepareSlot(ctx, b.conn, b.facts, anyCursor)
+	gap, made, err := b.prepareSlot(ctx, b.conn, b.facts, anyRead)
 	if err != nil {
 		return err
 	}
@@ -265,13 +270,16 @@ func (b *beginning) checkSlot(ctx context.Context, end catalog.LSN) error {
 	if err != nil {
 		return err
 	}
-	if moved && anyCursor {
+	if moved && anyRead {
 		for _, r := range b.resumes {
-			if r.Cursor.IsZero() || r.Cursor.Position.Commit >= b.confirmed {
+			if !wasRead(r) || r.Cursor.Position.Commit >= b.confirmed {
 				continue // what the slot forgot, the lake has
 			}
-			b.fail(r.Table, catalog.Gap, gapError(r.Table,
-				"slot "+b.cfg.Source.Slot+" was moved to "+b.confirmed.String()+" by somebody else; it had been confirmed up to "+noted.String()))
+			err := b.gone(ctx, r, gapError(r.Table,
+				"slot "+b.cfg.Source.Slot+" was moved to "+b.confirmed.String()+" or made anew by somebody else; it had been confirmed up to "+noted.String()))
+			if err != nil {
+				return err
+			}
 		}
 	}
 	if b.cfg.Notes != nil && (made || noted == 0) {
@@ -283,6 +291,10 @@ func (b *beginning) checkSlot(ctx context.Context, end catalog.LSN) error {
 	b.through = b.confirmed
 	return nil
 }
+
+// wasRead reports whether the lake has the table as of some place in the log. One that
+// was empty then has no cursor yet.
+func wasRead(r pipeline.Resume) bool { return !r.Cursor.IsZero() || r.Snapshot != nil }
 
 // readEnd notes what runs and where the log ends, now that the tables are
 // published.
@@ -314,7 +326,9 @@ func (b *beginning) read(ctx context.Context, beat string) error {
 	}
 	conn := b.conn
 	b.stream = str
-	b.running.Go(func() { str.run(b.life, conn) })
+	streaming, end := context.WithCancel(b.life)
+	b.endStream = end
+	b.running.Go(func() { defer end(); str.run(streaming, conn) })
 	b.running.Go(func() { b.pulse(b.life, beat) })
 	return nil
 }
