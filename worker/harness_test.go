@@ -1,6 +1,7 @@
 package worker_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -41,6 +42,7 @@ type rig struct {
 	source   *catalog.Source
 	tables   []*catalog.Table
 	limits   pipeline.Limits
+	logger   *slog.Logger // of workers; nil: the test's log
 
 	dir    string // of the table files
 	cancel context.CancelFunc
@@ -191,12 +193,13 @@ func (r *rig) start() {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(r.t.Context()))
 	r.cancel, r.done = cancel, make(chan error, 1)
 	done := r.done
+	cfg := worker.Config{
+		Source: r.source, Tables: r.tables, DSN: catalog.Secret(r.dsn), TokenKey: tokenKey,
+		Lake: r.lakeCfg, Registry: r.registry, Logger: cmp.Or(r.logger, testLogger(r.t)), Limits: r.limits,
+	}
 	go func() {
 		defer close(done)
-		done <- worker.Run(ctx, worker.Config{
-			Source: r.source, Tables: r.tables, DSN: catalog.Secret(r.dsn), TokenKey: tokenKey,
-			Lake: r.lakeCfg, Registry: r.registry, Logger: testLogger(r.t), Limits: r.limits,
-		})
+		done <- worker.Run(ctx, cfg)
 	}()
 }
 

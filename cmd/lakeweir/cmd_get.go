@@ -154,7 +154,7 @@ func printSources(w io.Writer, report *monitor.Report, wide bool) error {
 	}
 	head := []string{"SOURCE", "KIND", "CAPTURE", "TABLES", "WORKER", "SLOT", "WAL HELD", "BUDGET", "WAL"}
 	if wide {
-		head = append(head, "END OF LOG", "CONFIRMED", "AS OF", "FILE")
+		head = append(head, "END OF LOG", "CONFIRMED", "AS OF", "HELD BY", "AT BUDGET", "FILE")
 	}
 	rows := [][]string{head}
 	for i := range report.Sources {
@@ -166,9 +166,9 @@ func printSources(w io.Writer, report *monitor.Report, wide bool) error {
 			row = append(row, slotOf(s), human.Bytes(s.WAL.Retained), budgetOf(s), string(s.WAL.Level))
 		}
 		if wide && s.Log != nil {
-			row = append(row, s.Log.End.String(), s.Log.Confirmed.String(), human.Ago(s.Log.UpdatedAt, report.Now), s.File)
+			row = append(row, s.Log.End.String(), s.Log.Confirmed.String(), human.Ago(s.Log.UpdatedAt, report.Now), cmp.Or(s.Log.HeldBy, "–"), cmp.Or(string(s.OnBudget), "–"), s.File)
 		} else if wide {
-			row = append(row, "–", "–", "–", s.File)
+			row = append(row, "–", "–", "–", "–", cmp.Or(string(s.OnBudget), "–"), s.File)
 		}
 		rows = append(rows, row)
 	}

@@ -153,7 +153,7 @@ func printStatus(w io.Writer, r *monitor.Report) error {
 		source := &r.Sources[i]
 		wal := "WAL unknown"
 		if source.Log != nil {
-			wal = fmt.Sprintf("slot %s, holds %s of WAL, budget %s: %s", slotOf(source), human.Bytes(source.WAL.Retained), budgetOf(source), source.WAL.Level)
+			wal = fmt.Sprintf("slot %s, holds %s of WAL, budget %s: %s", slotOf(source), human.Bytes(source.WAL.Retained), budgetOf(source), walOf(source))
 		}
 		rows = append(rows, []string{"source " + source.Name, "worker " + workerOf(source, r.Now), wal})
 	}
@@ -169,6 +169,21 @@ func printStatus(w io.Writer, r *monitor.Report) error {
 		}
 	}
 	return printRows(w, rows)
+}
+
+// walOf is the level, and where that is not well, who holds the slot and what follows.
+func walOf(s *monitor.Source) string {
+	out := string(s.WAL.Level)
+	if s.WAL.Danger {
+		out += "; the server may take the log away at any moment"
+	}
+	if s.WAL.HeldBy != "" {
+		out += "; held by " + s.WAL.HeldBy
+	}
+	if s.WAL.Then != "" {
+		out += "; " + s.WAL.Then
+	}
+	return out
 }
 
 func whyText(t *monitor.Table) string {

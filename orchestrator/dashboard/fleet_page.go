@@ -64,6 +64,7 @@ type sourceCard struct {
 	Alive                   bool
 	Slot                    string
 	WAL                     string
+	Note                    string // who holds the slot and what follows
 	Level                   string // of the WAL: ok, near, over
 	BarSVG                  string
 }
@@ -167,15 +168,31 @@ func cardOf(s *monitor.Source, now time.Time) sourceCard {
 		c.Slot += ", as of " + human.Ago(l.UpdatedAt, now)
 	}
 	c.Level = string(s.WAL.Level)
-	if s.WAL.Lost {
+	if s.WAL.Lost || s.WAL.Missing || s.WAL.Danger {
 		c.Level = string(monitor.OverBudget)
 	}
+	c.Note = walNote(&s.WAL)
 	c.WAL = human.Bytes(s.WAL.Retained) + " WAL"
 	if s.WAL.Budget > 0 {
 		c.WAL = human.Bytes(s.WAL.Retained) + " of " + human.Bytes(s.WAL.Budget) + " WAL"
 	}
 	c.BarSVG = chart.Bar(s.WAL.Share, c.Level, 120, 6)
 	return c
+}
+
+// walNote says who holds the slot and what follows; empty while all is well.
+func walNote(w *monitor.WAL) string {
+	var parts []string
+	if w.Danger {
+		parts = append(parts, "the server may take the log away at any moment")
+	}
+	if w.HeldBy != "" {
+		parts = append(parts, "held by "+w.HeldBy)
+	}
+	if w.Then != "" {
+		parts = append(parts, w.Then)
+	}
+	return strings.Join(parts, "; ")
 }
 
 func plural(n int, word string) string {

@@ -95,6 +95,7 @@ type SourceDocument struct {
 	Slot      *SlotDocument      `json:"slot"`
 	Worker    *WorkerDocument    `json:"worker"`
 	WALBudget *int64             `json:"walBudgetBytes"`
+	OnBudget  catalog.OnBudget   `json:"onWalBudget,omitempty"`
 }
 
 // SlotDocument is what the worker said last of the source's slot.
@@ -103,6 +104,7 @@ type SlotDocument struct {
 	Active        bool      `json:"active"`
 	RetainedBytes int64     `json:"retainedBytes"`
 	WAL           Level     `json:"wal"` // ok, near or over the budget
+	HeldBy        *string   `json:"heldBy"`
 	End           string    `json:"end"`
 	Confirmed     string    `json:"confirmed"`
 	Flushed       string    `json:"flushed"`
@@ -196,12 +198,15 @@ func (t *Table) LayerList() []Layer {
 func (s *Source) Document() SourceDocument {
 	d := SourceDocument{Name: s.Name, Kind: s.Kind, Capture: s.Capture, File: s.File, Tables: s.Tables}
 	if s.WALBudget > 0 {
-		d.WALBudget = &s.WALBudget
+		d.WALBudget, d.OnBudget = &s.WALBudget, s.OnBudget
 	}
 	if l := s.Log; l != nil {
 		d.Slot = &SlotDocument{
 			State: l.SlotState, Active: l.Active, RetainedBytes: l.Retained, WAL: s.WAL.Level,
 			End: l.End.String(), Confirmed: l.Confirmed.String(), Flushed: l.Flushed.String(), At: l.UpdatedAt,
+		}
+		if l.HeldBy != "" {
+			d.Slot.HeldBy = &l.HeldBy
 		}
 	}
 	if w := s.Worker; w != nil {

@@ -1,6 +1,7 @@
 package monitor
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/lakeweir/lakeweir/catalog"
@@ -55,11 +56,11 @@ type Level string
 // The levels.
 const (
 	WithinBudget Level = "ok"
-	NearBudget   Level = "near" // at least 70 % of it
+	NearBudget   Level = "near" // at the source's wal_budget_near or above
 	OverBudget   Level = "over"
 )
 
-const nearShare = 0.7
+const defaultNear = 70 // percent, of a source whose file was read before the key existed
 
 // WAL is what a slot makes its source keep.
 type WAL struct {
@@ -68,19 +69,46 @@ type WAL struct {
 	Share    float64 // of the budget; 0 without one
 	Level    Level
 	Lost     bool // the server has thrown the slot's log away: changes are missing
+	Missing  bool // the source has no slot of that name: it was dropped, or given up
+	Danger   bool // the server may take the log away at any moment (wal_status unreserved)
+	HeldBy   string
+	// Then says what happens at the budget; empty while it is far.
+	Then string
 }
 
-func wal(retained, budget int64) WAL {
-	w := WAL{Retained: retained, Budget: budget, Level: WithinBudget}
+// wal judges a slot. The worker's stage counts while it is alive, since it is left at a
+// lower mark than it is entered.
+func wal(l *registry.SourceLog, budget int64, near int, on catalog.OnBudget, alive bool) WAL {
+	w := WAL{
+		Retained: l.Retained, Budget: budget, Level: WithinBudget, HeldBy: l.HeldBy,
+		Lost: l.SlotState == "lost", Missing: l.SlotState == "missing", Danger: l.SlotState == "unreserved",
+	}
+	w.judge(cmp.Or(near, defaultNear))
+	if alive && budget > 0 && l.Stage != "" {
+		w.Level = Level(l.Stage)
+	}
+	switch {
+	case w.Level == WithinBudget:
+	case on == catalog.DropSlot && w.Level == OverBudget:
+		w.Then = "the slot is being dropped (on_wal_budget: drop)"
+	case on == catalog.DropSlot:
+		w.Then = "at the budget the slot is dropped"
+	default:
+		w.Then = "the slot is kept: watch the source's disk"
+	}
+	return w
+}
+
+func (w *WAL) judge(near int) {
+	retained, budget := w.Retained, w.Budget
 	if budget <= 0 {
-		return w
+		return
 	}
 	w.Share = float64(retained) / float64(budget)
 	switch {
 	case w.Share >= 1:
 		w.Level = OverBudget
-	case w.Share >= nearShare:
+	case w.Share*100 >= float64(near):
 		w.Level = NearBudget
 	}
-	return w
 }

@@ -156,6 +156,30 @@ func TestWALIsMeasuredAgainstItsBudget(t *testing.T) {
 	}
 }
 
+func TestTheStageThatALivingWorkerJudgedCounts(t *testing.T) {
+	t.Parallel()
+	v := registry.SourceView{
+		Name: "shop", WALBudget: 100, NearBudget: 50, OnBudget: catalog.DropSlot, Worker: &registry.Worker{SeenAt: ago(time.Second)},
+		Log: &registry.SourceLog{SourceStatus: registry.SourceStatus{Retained: 65, SlotState: "unreserved", Stage: catalog.OverBudget, HeldBy: "stopped table public.a"}},
+	}
+	judge := func() monitor.WAL {
+		return monitor.Judge(&registry.Fleet{Now: now, Sources: []registry.SourceView{v}}).Sources[0].WAL
+	}
+	w := judge()
+	require.Equal(t, monitor.OverBudget, w.Level)
+	require.True(t, w.Danger)
+	require.Equal(t, "stopped table public.a", w.HeldBy)
+	require.Equal(t, "the slot is being dropped (on_wal_budget: drop)", w.Then)
+	v.Worker.SeenAt = ago(time.Hour)
+	require.Equal(t, monitor.NearBudget, judge().Level, "nobody judges any more: what was reported last is measured")
+	require.Equal(t, "at the budget the slot is dropped", judge().Then)
+	v.OnBudget = catalog.KeepSlot
+	require.Equal(t, "the slot is kept: watch the source's disk", judge().Then)
+	v.Log.Retained = 49
+	require.Equal(t, monitor.WithinBudget, judge().Level)
+	require.Empty(t, judge().Then)
+}
+
 func TestTheSummaryLeavesTheRetiredOutAndNamesTheWorst(t *testing.T) {
 	t.Parallel()
 	fresh, late, stopped, retired := table(catalog.Streaming, 10*time.Second, 0), table(catalog.Streaming, 90*time.Second, 0), table(catalog.Quarantined, time.Hour, 0), table(catalog.Retired, time.Hour, 0)

@@ -87,8 +87,7 @@ func judgeTable(v *registry.TableView, worker *registry.Worker, now time.Time) T
 func judgeSource(v registry.SourceView, now time.Time) Source {
 	s := Source{SourceView: v, Alive: v.Worker != nil && now.Sub(v.Worker.SeenAt) <= SilentAfter}
 	if v.Log != nil {
-		s.WAL = wal(v.Log.Retained, v.WALBudget)
-		s.WAL.Lost = v.Log.SlotState == "lost"
+		s.WAL = wal(v.Log, v.WALBudget, v.NearBudget, v.OnBudget, s.Alive)
 	}
 	return s
 }

@@ -119,6 +119,7 @@ func (p *Pipeline) start(ctx context.Context) error {
 	if s, err := p.cfg.Reader.Status(ctx); err == nil {
 		// Whatever the slot may forget by now has been saved, for every table.
 		p.through, p.flushed = s.Confirmed, s.Confirmed
+		p.heard(ctx, s)
 		for _, t := range p.tables {
 			if t.state.Stopped() {
 				t.held = p.through

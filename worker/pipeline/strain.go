@@ -37,7 +37,10 @@ func (p *Pipeline) heard(ctx context.Context, s SourceStatus) SourceStatus {
 	p.strain = b.decide(before, pressure{retained: s.Retained, unsaved: unsaved, now: p.cfg.Clock()})
 	p.captureFirst.Store(p.strain.captureFirst)
 	s.Stage, s.HeldBy = p.strain.stage, holder(p.tables, s, p.through)
-	if p.strain.stage != before.stage && (before.stage != "" || p.strain.stage != catalog.WithinBudget) {
+	if s.SlotState == "missing" || s.SlotState == "lost" { // there is nothing left to judge
+		p.strain, s.Stage = strain{}, ""
+		p.captureFirst.Store(false)
+	} else if p.strain.stage != before.stage && (before.stage != "" || p.strain.stage != catalog.WithinBudget) {
 		p.tellStrain(ctx, before.stage, s)
 	}
 	p.cfg.Observer.Source(ctx, p.cfg.Source.Name, s, p.flushed)

@@ -137,6 +137,7 @@ func (s *Source) heartbeatSQL(ctx context.Context) string {
 	name := quoteName(h.Table)
 	var exists bool
 	if err := s.pool.QueryRow(ctx, "SELECT to_regclass($1) IS NOT NULL", name).Scan(&exists); err != nil {
+		s.noHeartbeat(ctx, name, err)
 		return message
 	}
 	if !exists {
@@ -145,7 +146,7 @@ func (s *Source) heartbeatSQL(ctx context.Context) string {
 			"CREATE TABLE IF NOT EXISTS " + name + " (source text PRIMARY KEY, beat_at timestamptz NOT NULL, beats bigint NOT NULL)",
 		} {
 			if _, err := s.pool.Exec(ctx, sql); err != nil && sqlState(err) != stateDuplicateTable && sqlState(err) != stateUniqueViolation {
-				s.log.InfoContext(ctx, "no heartbeat table, a logical message is written instead", "source", s.cfg.Source.Name, "error", serverMessage(err))
+				s.noHeartbeat(ctx, name, err)
 				return message
 			}
 		}
@@ -153,8 +154,15 @@ func (s *Source) heartbeatSQL(ctx context.Context) string {
 	beat := "INSERT INTO " + name + " AS h (source, beat_at, beats) VALUES (" + quoteLiteral(s.cfg.Source.Name) + ", clock_timestamp(), 1)" +
 		" ON CONFLICT (source) DO UPDATE SET beat_at = excluded.beat_at, beats = h.beats + 1"
 	if err := s.beat(ctx, beat); err != nil {
-		s.log.InfoContext(ctx, "the heartbeat table cannot be written, a logical message is written instead", "source", s.cfg.Source.Name, "error", serverMessage(err))
+		s.noHeartbeat(ctx, name, err)
 		return message
 	}
 	return beat
+}
+
+// noHeartbeat says that the table is of no use. The slot moves without it, by what the
+// server tells when it is asked; only that the source can be written is not proved.
+func (s *Source) noHeartbeat(ctx context.Context, table string, err error) {
+	s.log.InfoContext(ctx, "the heartbeat table cannot be written, a logical message is written instead; the slot moves all the same",
+		"source", s.cfg.Source.Name, "table", table, "error", serverMessage(err))
 }
