@@ -32,7 +32,7 @@ func TestNearTheBudgetCaptureComesBeforeFolding(t *testing.T) {
 	require.Greater(t, r.behind(), int64(20*megabyte))
 	r.start()
 	r.landed()
-	r.requireCurrentEqualsSource("quiet")
+	r.requireEqual()
 	require.Eventually(t, func() bool { return r.log().Stage == catalog.WithinBudget }, time.Minute, 50*time.Millisecond, "once the server has let its log go")
 	r.stop()
 

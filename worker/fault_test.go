@@ -110,15 +110,7 @@ func faultRun(t *testing.T, seed uint64) {
 // history with the audit.
 func (r *rig) requireAllEqual() {
 	r.t.Helper()
-	outcomes, err := worker.Compare(r.t.Context(), worker.CompareConfig{
-		Source: r.source, Tables: r.tables, DSN: catalog.Secret(r.dsn), TokenKey: tokenKey, Lake: r.lakeCfg, Registry: r.registry, Logger: testLogger(r.t),
-	})
-	require.NoError(r.t, err)
-	for _, o := range outcomes {
-		require.NoError(r.t, o.Err, o.Table.ID())
-		require.True(r.t, o.Result.Equal(), "%s\n%v\n%v", o.Result.Line(), o.Result.Differences, o.Result.ViolationsAre)
-		require.Zero(r.t, o.Result.Unsettled, o.Table.ID())
-	}
+	r.requireEqual()
 	l, err := lake.Open(r.t.Context(), r.lakeCfg, testLogger(r.t))
 	require.NoError(r.t, err)
 	defer l.Close()

@@ -234,7 +234,8 @@ func (p *Pipeline) loop(ctx context.Context, slices <-chan readResult) error {
 			if s = p.heard(ctx, s); p.strain.drop && !p.gaveUp {
 				p.giveUp(ctx, s)
 			}
-	p.rereads = newRereading(cfg)
+		case asked := <-p.rereads.asked:
+			p.reread(asked)
 		case <-tick.C:
 		}
 		p.saveDue(ctx, false)

@@ -134,6 +134,9 @@ func judgeSlot(out *findings, source *catalog.Source, f facts) {
 		out.add(catalog.Blocks, catalog.CodeSourceSlot, "", "name another slot in source.yaml", "slot %s is of database %s, not %s", name, f.slot.database, f.database)
 	case f.slot.lost():
 		out.add(catalog.Blocks, catalog.CodeSourceSlot, "", drop+"; -- then let the tables be read anew", "slot %s is lost (%s): the log it needs is gone", name, f.slot.why())
+	case f.slot.walStatus == "unreserved":
+		out.add(catalog.Limits, catalog.CodeSourceSlot, "", "ALTER SYSTEM SET max_slot_wal_keep_size = '"+megabytes(source.WALBudget*2)+"'; SELECT pg_reload_conf(); -- at once, then see docs/runbooks/wal-budget.md",
+			"slot %s is unreserved: it retains more than max_slot_wal_keep_size, and the server takes its log away at the next checkpoint", name)
 	}
 }
 
