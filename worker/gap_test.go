@@ -1,13 +1,11 @@
 package worker_test
 
 import (
-	"context"
 	"encoding/json"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"github.com/lakeweir/lakeweir/catalog"
@@ -112,7 +110,7 @@ func TestC39SlotLostUnderTheWorker(t *testing.T) {
 	r.loseSlot()
 	f := r.gaps()
 	require.Contains(t, f.Message, "changes are missing: slot "+r.source.Slot+" is lost (")
-	require.Zero(t, len(r.done), "the worker goes on")
+	require.Empty(t, r.done, "the worker goes on")
 }
 
 // loseSlot writes log until the server takes the slot's away. The server ends the
@@ -143,7 +141,7 @@ func TestC39SlotDroppedUnderTheWorker(t *testing.T) {
 	require.Contains(t, f.Message, "slot "+r.source.Slot+" is missing at the source")
 	require.Zero(t, r.slotCount(), "it is not made again")
 	require.Eventually(t, func() bool { return r.log().SlotState == "missing" }, 20*time.Second, 50*time.Millisecond)
-	require.Zero(t, len(r.done), "the worker goes on: it is not started again and again")
+	require.Empty(t, r.done, "the worker goes on: it is not started again and again")
 	r.untouched()
 }
 
@@ -177,19 +175,6 @@ func TestC39AGapIsStillKnownWhenOtherTablesHaveGoneOn(t *testing.T) {
 	r.wait(func(v *registry.TableView) bool { return v.Name.Name == "fresh" || v.State == catalog.Gap })
 	require.Equal(t, f.Message, r.state("public.sg").Fault.Message)
 	r.untouched()
-}
-
-func TestATableMadeAnewWhileNoWorkerRanIsAGap(t *testing.T) {
-	t.Parallel()
-	r := c39(t, localpgtest.Database(t))
-	r.stop()
-	r.exec("DROP TABLE sg; CREATE TABLE sg (id int PRIMARY KEY, v text)")
-	r.exec("INSERT INTO sg VALUES (2, 'of another table')")
-	r.start()
-	r.wait(func(v *registry.TableView) bool { return v.Name.Name == "other" || v.State == catalog.Gap })
-	require.Contains(t, r.state("public.sg").Fault.Message, "dropped and made again")
-	r.exec("INSERT INTO other VALUES (7, 'goes on')")
-	r.wait(func(v *registry.TableView) bool { return v.Name.Name == "sg" || v.CurrentThrough >= r.endOfLog()-1<<20 })
 }
 
 func TestEachStartOfATableIsAnEvent(t *testing.T) {
@@ -234,16 +219,4 @@ func (r *rig) confirmed() catalog.LSN {
 	lsn, err := catalog.ParseLSN(at)
 	require.NoError(r.t, err)
 	return lsn
-}
-
-// on opens a connection to another database of the source's server.
-func (r *rig) on(database string) *pgx.Conn {
-	r.t.Helper()
-	c, err := pgx.ParseConfig(r.dsn)
-	require.NoError(r.t, err)
-	c.Database = database
-	conn, err := pgx.ConnectConfig(r.t.Context(), c)
-	require.NoError(r.t, err)
-	r.t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(r.t.Context())) })
-	return conn
 }

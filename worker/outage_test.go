@@ -3,7 +3,6 @@ package worker_test
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"io"
 	"io/fs"
 	"log/slog"
@@ -221,6 +220,6 @@ func shopFiles(t testing.TB) map[string]string {
 		}
 		return err
 	}))
-	require.NotEmpty(t, files, fmt.Sprint("no files"))
+	require.NotEmpty(t, files)
 	return files
 }

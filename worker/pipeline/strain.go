@@ -62,7 +62,7 @@ func (p *Pipeline) tellStrain(ctx context.Context, from catalog.BudgetStage, s S
 	args := []any{"source", p.cfg.Source.Name, "retained", s.Retained, "budget", p.cfg.Source.WALBudget, "held by", s.HeldBy}
 	switch s.Stage {
 	case catalog.OverBudget:
-		p.cfg.Logger.ErrorContext(ctx, "the slot has reached its WAL budget; on_wal_budget is "+string(p.cfg.Source.OnBudget), args...)
+		p.cfg.Logger.ErrorContext(ctx, "the slot has reached its WAL budget", append(args, "on_wal_budget", p.cfg.Source.OnBudget)...)
 	case catalog.NearBudget:
 		p.cfg.Logger.WarnContext(ctx, "the slot is near its WAL budget; changes are captured first and folded later", args...)
 	case catalog.WithinBudget:
