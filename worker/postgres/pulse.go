@@ -60,14 +60,14 @@ const pulseEvery = time.Second
 // pulse asks where the log ends, every second, which makes the freshness of idle
 // tables known, and writes the heartbeat, which moves the slot where nothing else
 // is written. It runs until the context ends.
-func (s *Source) pulse(ctx context.Context, beat string) {
+func (s *Source) pulse(ctx context.Context, beat string, str *stream) {
 	tick := time.NewTicker(pulseEvery)
 	defer tick.Stop()
 	interval := s.cfg.Source.Heartbeat.Interval
 	var beaten time.Time
 	failing := false
 	for {
-		err := s.askLogEnd(ctx)
+		err := s.askLogEnd(ctx, str)
 		if now := s.cfg.Clock(); err == nil && interval > 0 && beat != "" && now.Sub(beaten) >= interval {
 			beaten = now
 			err = s.beat(ctx, beat)
@@ -91,7 +91,7 @@ func (s *Source) pulse(ctx context.Context, beat string) {
 	}
 }
 
-func (s *Source) askLogEnd(ctx context.Context) error {
+func (s *Source) askLogEnd(ctx context.Context, str *stream) error {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Limits.ConnectTimeout)
 	defer cancel()
 	var lsn, sees string
@@ -112,7 +112,7 @@ SELECT c.t, pg_current_wal_flush_lsn()::text, pg_current_snapshot()::text FROM c
 		return err
 	}
 	s.ends.add(at, time.UnixMicro(micros))
-	s.stream.askEnd()
+	str.askEnd()
 	return nil
 }
 

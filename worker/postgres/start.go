@@ -329,7 +329,7 @@ func (b *beginning) read(ctx context.Context, beat string) error {
 	streaming, end := context.WithCancel(b.life)
 	b.endStream = end
 	b.running.Go(func() { defer end(); str.run(streaming, conn) })
-	b.running.Go(func() { b.pulse(b.life, beat) })
+	b.running.Go(func() { b.pulse(b.life, beat, str) })
 	return nil
 }
 
