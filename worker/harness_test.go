@@ -266,6 +266,26 @@ func (r *rig) wait(ok func(*registry.TableView) bool) {
 	}
 }
 
+// poll asks the source until the answer is true.
+func (r *rig) poll(what, sql string, args ...any) {
+	r.t.Helper()
+	deadline := time.After(30 * time.Second)
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		var yes bool
+		require.NoError(r.t, r.conn.QueryRow(r.t.Context(), sql, args...).Scan(&yes))
+		if yes {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-deadline:
+			require.Fail(r.t, "waited in vain until "+what)
+		}
+	}
+}
+
 func (r *rig) table(name string) *catalog.Table {
 	i := slices.IndexFunc(r.tables, func(t *catalog.Table) bool { return t.Name.String() == name })
 	require.GreaterOrEqual(r.t, i, 0, "no table %s", name)

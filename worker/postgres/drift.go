@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/lakeweir/lakeweir/catalog"
@@ -26,14 +27,19 @@ func (s *Source) check(ctx context.Context, t *table, r *relation, at catalog.LS
 	if !r.again && sameWire(r.relationMessage.columns, t.wire) {
 		return nil, nil
 	}
-	schema, err := s.describe(ctx, t, r.relationMessage.columns)
+	types, attributes, err := s.describe(ctx, t, r.relationMessage.columns)
 	if err != nil && (ctx.Err() != nil || isConnectionError(err)) {
 		return nil, err
 	}
-	if err != nil { // the key's columns are gone, or the catalog may not be read
+	if err != nil { // the catalog may not be read
 		return &pipeline.Fault{State: catalog.Quarantined, Err: asError(s.cfg.Source.Name, err)}, nil
 	}
-	if difference := shapeDifference(t.schema, schema); difference != "" {
+	then := columnsOf(types, attributes)
+	if difference := shapeDifference(t.schema, then); difference != "" {
+		if undone(t.schema, then, attributes) {
+			r.undone = true
+			return nil, nil
+		}
 		return &pipeline.Fault{State: catalog.Quarantined, Err: schemaChanged(t.at(at), difference)}, nil
 	}
 	t.wire = r.relationMessage.columns // a varchar grew: the lake has text as before
@@ -47,32 +53,52 @@ func remade() *catalog.Error {
 
 // describe builds a schema from the stream's columns, asking the catalog for
 // their types. It tries for a while, since the stream cannot go on without.
-func (s *Source) describe(ctx context.Context, t *table, columns []wireColumn) (*catalog.Schema, error) {
-	var err error
+func (s *Source) describe(ctx context.Context, t *table, columns []wireColumn) (types []columnType, attributes []attribute, err error) {
 	for wait := 100 * time.Millisecond; wait < 10*time.Second; wait *= 2 {
-		var schema *catalog.Schema
-		if schema, err = s.describeOnce(ctx, t, columns); err == nil || sqlState(err) != "" || !isConnectionError(err) {
-			return schema, err
+		if types, attributes, err = s.describeOnce(ctx, t, columns); err == nil || sqlState(err) != "" || !isConnectionError(err) {
+			return types, attributes, err
 		}
 		select {
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return nil, nil, ctx.Err()
 		case <-time.After(wait):
 		}
 	}
-	return nil, err
+	return nil, nil, err
 }
 
-func (s *Source) describeOnce(ctx context.Context, t *table, columns []wireColumn) (*catalog.Schema, error) {
+func (s *Source) describeOnce(ctx context.Context, t *table, columns []wireColumn) ([]columnType, []attribute, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Limits.ConnectTimeout)
 	defer cancel()
 	attributes, err := readAttributes(ctx, s.lookups, t.oid)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	types, err := readTypes(ctx, s.lookups, columns)
-	if err != nil {
-		return nil, err
+	return types, attributes, err
+}
+
+// undone reports whether a shape that the log tells of was taken back since: the
+// catalog's columns are the lake's again, by number and type, so that each of them
+// was there all the time. Then the log's columns are those, in their order, some
+// under names that nobody has now, and behind them others that came and went
+// meanwhile. A type that was changed and changed back is none of this: the table was
+// rewritten, and the log does not tell what became of the values.
+func undone(lake, then *catalog.Schema, attributes []attribute) bool {
+	known := func(name string) bool {
+		return slices.ContainsFunc(attributes, func(a attribute) bool { return a.name == name })
 	}
-	return buildSchema(t.cfg, types, attributes)
+	if len(then.Columns) < len(lake.Columns) {
+		return false
+	}
+	for i, c := range lake.Columns {
+		now := slices.IndexFunc(attributes, func(a attribute) bool { return a.name == c.Name })
+		if now < 0 || c.Number == 0 || attributes[now].number != c.Number || !then.Columns[i].Type.Equal(c.Type) {
+			return false
+		}
+		if name := then.Columns[i].Name; name != c.Name && (known(name) || then.Index(c.Name) >= 0) {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(then.Columns[len(lake.Columns):], func(c catalog.Column) bool { return known(c.Name) })
 }

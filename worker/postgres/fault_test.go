@@ -68,7 +68,7 @@ func TestWhatStopsOneTable(t *testing.T) {
 			ddl:    "create table x (id int primary key, v text);",
 			script: "insert into x values (1, 'a');\nalter table x add w numeric(10,2), drop v;\ninsert into x values (2, 3.5);",
 			events: "c after(1, a)\n",
-			code:   catalog.CodeSchemaChanged, message: "the table has other columns than the lake: added w numeric(10,2); dropped v",
+			code:   catalog.CodeSchemaChanged, message: "the table has other columns than the lake: added w numeric(10,2); dropped v text",
 		},
 		"a column retyped": {
 			ddl:    "create table x (id int primary key, v int);",

@@ -18,6 +18,9 @@ type relation struct {
 	// are set. A description from before the table's reading began is not, until a
 	// row comes that the reading does not hold.
 	bound bool
+	// undone says that the columns are the table's in its order, whatever they were
+	// called then, and what is behind them is gone.
+	undone bool
 	// columns are, for each column of a row message, the index in the table's
 	// schema, or -1.
 	columns []int
@@ -33,7 +36,14 @@ func (r *relation) bind(schema *catalog.Schema, deferred bool) {
 	r.columns = make([]int, len(r.relationMessage.columns))
 	carried := 0
 	for i, c := range r.relationMessage.columns {
-		r.columns[i] = schema.Index(c.name)
+		switch {
+		case !r.undone:
+			r.columns[i] = schema.Index(c.name)
+		case i < len(schema.Columns):
+			r.columns[i] = i
+		default:
+			r.columns[i] = -1
+		}
 		if c.identity && r.columns[i] >= 0 && schema.IsKey(r.columns[i]) {
 			carried++
 		}
@@ -45,43 +55,65 @@ func (r *relation) bind(schema *catalog.Schema, deferred bool) {
 func sameWire(a, b []wireColumn) bool { return slices.EqualFunc(a, b, wireColumn.sameType) }
 
 // shapeDifference says in words how the columns of two schemas differ; empty when
-// the lake cannot tell them apart.
+// the lake cannot tell them apart. A key in one of them only does not count.
 func shapeDifference(from, to *catalog.Schema) string {
-	var added, dropped, retyped, remade []string
+	typed := func(c catalog.Column) string { return c.Name + " " + c.Source.Name }
+	var added, dropped, renamed, retyped, remade []string
+	moved := map[string]bool{}
 	for _, c := range to.Columns {
-		switch i := from.Index(c.Name); {
-		case i < 0:
-			added = append(added, c.Name+" "+c.Source.Name)
-		case !from.Columns[i].Type.Equal(c.Type):
-			retyped = append(retyped, c.Name+" from "+from.Columns[i].Source.Name+" to "+c.Source.Name)
-		case from.Columns[i].Number != c.Number && from.Columns[i].Number != 0:
+		i := from.Index(c.Name)
+		if i < 0 {
+			if was := numbered(from, c.Number); was >= 0 && to.Index(from.Columns[was].Name) < 0 {
+				moved[from.Columns[was].Name] = true
+				renamed = append(renamed, typed(from.Columns[was])+" to "+typed(c))
+				continue
+			}
+			added = append(added, typed(c))
+			continue
+		}
+		was := from.Columns[i]
+		switch {
+		case was.Number != c.Number && was.Number != 0 && c.Number != 0 && !was.Type.Equal(c.Type):
+			remade = append(remade, c.Name+" ("+was.Source.Name+" before, "+c.Source.Name+" now)")
+		case was.Number != c.Number && was.Number != 0:
 			// The values of the old column are gone without a row in the log.
 			remade = append(remade, c.Name)
+		case !was.Type.Equal(c.Type):
+			retyped = append(retyped, c.Name+" from "+was.Source.Name+" to "+c.Source.Name)
 		}
 	}
 	for _, c := range from.Columns {
-		if to.Index(c.Name) < 0 {
-			dropped = append(dropped, c.Name)
+		if to.Index(c.Name) < 0 && !moved[c.Name] {
+			dropped = append(dropped, typed(c))
 		}
 	}
 	var parts []string
 	for _, p := range []struct {
 		verb  string
 		names []string
-	}{{"added", added}, {"dropped", dropped}, {"retyped", retyped}, {"dropped and added again", remade}} {
+	}{{"renamed", renamed}, {"added", added}, {"dropped", dropped}, {"retyped", retyped}, {"dropped and added again", remade}} {
 		if len(p.names) > 0 {
 			parts = append(parts, p.verb+" "+strings.Join(p.names, ", "))
 		}
 	}
-	if len(parts) == 0 && !from.SameShape(to) {
+	same := func(a, b catalog.Column) bool { return a.Name == b.Name }
+	if len(parts) == 0 && (!slices.EqualFunc(from.Columns, to.Columns, same) || len(to.Key) > 0 && !slices.Equal(from.Key, to.Key)) {
 		return "the order of the columns or of the key's columns changed"
 	}
 	return strings.Join(parts, "; ")
 }
 
+// numbered returns the column with an attribute number, or -1.
+func numbered(s *catalog.Schema, number int) int {
+	if number == 0 {
+		return -1
+	}
+	return slices.IndexFunc(s.Columns, func(c catalog.Column) bool { return c.Number == number })
+}
+
 func schemaChanged(at, difference string) *catalog.Error {
 	e := catalog.Errorf(catalog.Denied, catalog.CodeSchemaChanged,
-		"undo the change and start the worker again, if no row was written after it and no column was dropped; else take the table's file away, so that the others' slot goes on",
+		"undo it and start the worker again, if columns were only added or renamed; else take the table's file away, so that the others' slot goes on",
 		"the table has other columns than the lake: %s", difference)
 	e.At = at
 	return e

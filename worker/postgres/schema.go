@@ -157,6 +157,20 @@ func sourceType(types map[uint32]typeRow, oid uint32, modifier int32, depth int)
 // buildSchema turns columns with their types into a schema; attributes give what
 // the stream does not tell.
 func buildSchema(table *catalog.Table, types []columnType, attributes []attribute) (*catalog.Schema, error) {
+	schema := columnsOf(types, attributes)
+	for _, name := range table.PrimaryKey {
+		i := schema.Index(name)
+		if i < 0 {
+			return nil, catalog.Errorf(catalog.Invalid, catalog.CodeSourceColumn, "name a column of the table under primary_key",
+				"table %s has no column %q", table.Name, name)
+		}
+		schema.Key = append(schema.Key, i)
+	}
+	return schema, nil
+}
+
+// columnsOf is buildSchema without the key.
+func columnsOf(types []columnType, attributes []attribute) *catalog.Schema {
 	schema := &catalog.Schema{Columns: make([]catalog.Column, len(types))}
 	for i, t := range types {
 		column := catalog.Column{Name: t.field.name, Source: t.source, Nullable: true}
@@ -167,13 +181,5 @@ func buildSchema(table *catalog.Table, types []columnType, attributes []attribut
 		column.Type = typemap.Postgres(column.Source)
 		schema.Columns[i] = column
 	}
-	for _, name := range table.PrimaryKey {
-		i := schema.Index(name)
-		if i < 0 {
-			return nil, catalog.Errorf(catalog.Invalid, catalog.CodeSourceColumn, "name a column of the table under primary_key",
-				"table %s has no column %q", table.Name, name)
-		}
-		schema.Key = append(schema.Key, i)
-	}
-	return schema, nil
+	return schema
 }
