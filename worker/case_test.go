@@ -35,8 +35,9 @@ import (
 //	price=2
 //
 // Lines of a section may come in any order, save bronze's. Each case runs with a
-// batch for each transaction and with all of them in one batch, and where it says
-// "identity: both" also with REPLICA IDENTITY FULL.
+// batch for each transaction, with all of them in one batch, and with every
+// transaction split as often as can be; and where it says "identity: both" also with
+// REPLICA IDENTITY FULL. A line of a soft-deleted row ends in "deleted".
 func TestCases(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/cases/*.txtar")
@@ -57,15 +58,28 @@ func TestCases(t *testing.T) {
 					}
 					t.Run(fmt.Sprintf("%s/whole=%v/full=%v/v%s", name, whole, full, version), func(t *testing.T) {
 						t.Parallel()
-						runCase(t, archive, whole, full, version)
+						runCase(t, archive, mode{whole: whole, full: full, version: version})
 					})
 				}
 			}
 		}
+		if strings.Contains(string(archive.Comment), "split: no") {
+			continue
+		}
+		t.Run(name+"/split", func(t *testing.T) {
+			t.Parallel()
+			runCase(t, archive, mode{split: true, version: "3"})
+		})
 	}
 }
 
-func runCase(t *testing.T, archive *txtar.Archive, whole, full bool, version string) {
+// mode is how a case is run.
+type mode struct {
+	whole, full, split bool
+	version            string
+}
+
+func runCase(t *testing.T, archive *txtar.Archive, m mode) {
 	t.Helper()
 	parts := map[string]string{}
 	tables := map[string]string{}
@@ -76,28 +90,31 @@ func runCase(t *testing.T, archive *txtar.Archive, whole, full bool, version str
 			parts[f.Name] = string(f.Data)
 		}
 	}
-	r := newRig(t, "format_version: "+version+"\n", tables)
+	r := newRig(t, "format_version: "+m.version+"\n", tables)
 	for _, sql := range paragraphs(parts["setup.sql"]) {
 		r.exec(sql)
 	}
-	if full {
+	if m.split {
+		r.limits.BatchRows, r.reader.SliceRows = 1, 1
+	}
+	if m.full {
 		for _, table := range r.tables {
 			r.exec("ALTER TABLE " + table.Name.String() + " REPLICA IDENTITY FULL")
 		}
 	}
 	r.start()
 	r.landed()
-	if whole {
+	if m.whole {
 		r.stop()
 	}
 	times := map[string]string{}
 	for i, sql := range paragraphs(parts["changes.sql"]) {
 		times[r.transaction(sql)] = fmt.Sprintf("T%d", i+1)
-		if !whole {
+		if !m.whole {
 			r.landed()
 		}
 	}
-	if whole {
+	if m.whole {
 		r.start()
 		r.landed()
 	}
@@ -193,9 +210,6 @@ func (r *rig) layerLines(table string, layer catalog.Layer, times map[string]str
 	columns, rows := r.rows(table, layer)
 	var lines []string
 	for _, row := range rows {
-		if layer == catalog.Current && row["_is_deleted"] == "t" {
-			continue
-		}
 		var words []string
 		for _, c := range columns {
 			if strings.HasPrefix(c, "_") || layer == catalog.History && (c == "valid_from" || c == "valid_to" || c == "is_current") {
@@ -211,6 +225,9 @@ func (r *rig) layerLines(table string, layer catalog.Layer, times map[string]str
 		if layer == catalog.History {
 			line += fmt.Sprintf(" [%s, %s)", r.when(row["valid_from"], times), r.when(row["valid_to"], times))
 			require.Equal(r.t, row["valid_to"] == "9999-12-31 00:00:00+00", row["is_current"] == "t", line)
+		}
+		if layer == catalog.Current && row["_is_deleted"] == "t" {
+			line += " deleted"
 		}
 		lines = append(lines, line)
 	}

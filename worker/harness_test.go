@@ -27,6 +27,7 @@ import (
 	"github.com/lakeweir/lakeweir/worker/change"
 	"github.com/lakeweir/lakeweir/worker/lake"
 	"github.com/lakeweir/lakeweir/worker/pipeline"
+	"github.com/lakeweir/lakeweir/worker/postgres"
 )
 
 const tokenKey = "0123456789abcdef0123456789abcdef"
@@ -42,6 +43,7 @@ type rig struct {
 	source   *catalog.Source
 	tables   []*catalog.Table
 	limits   pipeline.Limits
+	reader   postgres.Limits
 	logger   *slog.Logger // of workers; nil: the test's log
 
 	dir    string // of the table files
@@ -195,7 +197,7 @@ func (r *rig) start() {
 	done := r.done
 	cfg := worker.Config{
 		Source: r.source, Tables: r.tables, DSN: catalog.Secret(r.dsn), TokenKey: tokenKey,
-		Lake: r.lakeCfg, Registry: r.registry, Logger: cmp.Or(r.logger, testLogger(r.t)), Limits: r.limits,
+		Lake: r.lakeCfg, Registry: r.registry, Logger: cmp.Or(r.logger, testLogger(r.t)), Limits: r.limits, Reader: r.reader,
 	}
 	go func() {
 		defer close(done)

@@ -16,7 +16,7 @@ func Current(t *catalog.Table, cursor catalog.Position, batches []*change.Batch,
 	for i := range found {
 		k := f.key(found[i].Key)
 		k.before = append(k.before, found[i].Place)
-		k.rows = append(k.rows, currentEntry{row: found[i].Row})
+		k.rows = append(k.rows, currentEntry{row: found[i].Row, held: true})
 	}
 	for _, b := range batches {
 		for i := range b.Changes {
@@ -46,7 +46,8 @@ type currentKey struct {
 }
 
 type currentEntry struct {
-	row CurrentRow
+	row  CurrentRow
+	held bool // as the layer holds it
 }
 
 func (f *currentFold) key(key []byte) *currentKey {
@@ -107,7 +108,7 @@ func (f *currentFold) put(k *currentKey, b *change.Batch, ch *change.Change) {
 		// The key is still taken: the row there leaves later in this transaction.
 		k.rows = append(k.rows, currentEntry{row: row})
 	default:
-		live.row = row
+		*live = currentEntry{row: row}
 	}
 }
 
@@ -129,6 +130,7 @@ func (f *currentFold) remove(k *currentKey, b *change.Batch, ch *change.Change) 
 		k.rows[i].row.Deleted = true
 		k.rows[i].row.Stamp = stampOf(ch)
 		k.rows[i].row.FromSnapshot = false
+		k.rows[i].held = false
 		return
 	}
 	k.rows = slices.Delete(k.rows, i, i+1)
@@ -155,7 +157,7 @@ func (f *currentFold) truncate(k *currentKey, ch *change.Change) {
 			kept = append(kept, e)
 		case f.table.SoftDelete && !e.row.Image.IsZero():
 			k.dirty = true
-			e.row.Deleted, e.row.FromSnapshot, e.row.Stamp = true, false, stampOf(ch)
+			e.row.Deleted, e.row.FromSnapshot, e.row.Stamp, e.held = true, false, stampOf(ch), false
 			kept = append(kept, e)
 		default:
 			k.dirty = true
@@ -194,11 +196,12 @@ func (f *currentFold) result() CurrentResult {
 	var r CurrentResult
 	for i := range f.keys {
 		k := &f.keys[i]
-		if !k.dirty {
-			continue
+		n := len(k.rows)
+		if !k.dirty || n > 0 && k.rows[n-1].held {
+			continue // what moved here has left again
 		}
 		r.Remove = append(r.Remove, k.before...)
-		if n := len(k.rows); n > 0 {
+		if n > 0 {
 			last := k.rows[n-1].row
 			r.Write = append(r.Write, last)
 			if hasUnavailable(last.Image.Rows, last.Image.Row) {
