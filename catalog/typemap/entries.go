@@ -105,6 +105,8 @@ Text that is not UTF-8 (from a database in SQL_ASCII) is NULL and counted.
 	b.WriteString(`
 Generated columns are left out, since Postgres does not send them (from version 18 on it does when the
 publication says so). ` + "`lakeweir run --check`" + ` names them.
+Postgres 18 refuses updates of a published table that has one under REPLICA IDENTITY FULL; the check says so
+and keeps such a table out of the publication.
 
 A tokenized or redacted column is ` + "`string`" + `, whatever its type at the source.
 

@@ -92,6 +92,14 @@ func judgeColumns(out *findings, t *catalog.Table, f facts, have tableFacts) {
 		}
 		out.add(catalog.Limits, catalog.CodeSourceGenerated, name, fix, "%s of %s is generated and not replicated: the lake's table does not have it", strings.Join(generated, ", "), name)
 	}
+	if len(generated) > 0 && f.version >= 180000 && have.identity == "f" {
+		severity, when := catalog.Blocks, "once it is published, the server will refuse to update and delete its rows"
+		if have.published {
+			severity, when = catalog.Limits, "the server refuses to update and delete its rows"
+		}
+		out.add(severity, catalog.CodeSourceIdentity, name, "ALTER TABLE "+quoteName(t.Name)+" REPLICA IDENTITY DEFAULT; -- or, for stored columns, let the publication send them: SET (publish_generated_columns = stored)",
+			"the replica identity of %s is FULL, and its generated %s is not published: %s", name, strings.Join(generated, ", "), when)
+	}
 	if len(left) > 0 {
 		out.add(catalog.Notes, catalog.CodeSourcePublication, name, "", "the publication leaves %s of %s out: the lake's table does not have it", strings.Join(left, ", "), name)
 	}

@@ -208,3 +208,30 @@ insert into p select g, g, 'v' from generate_series(0, 19) g;`)
 	l.drain()
 	l.same("p")
 }
+
+// From Postgres 18 on the server refuses every update and delete of a published
+// table whose FULL identity holds a generated column that the publication does not
+// send: publishing it would break its writers.
+func TestAFullIdentityWithAGeneratedColumnIsNotPublishedOnPostgres18(t *testing.T) {
+	t.Parallel()
+	table := &catalog.Table{Name: catalog.ParseTableName("public.gen"), PrimaryKey: []string{"id"}}
+	have := tableFacts{identity: "f", attributes: []attribute{{wireColumn: wireColumn{name: "id"}}, {wireColumn: wireColumn{name: "inch"}, generated: true}}}
+	judge := func(version int, have tableFacts) string {
+		out := findings{source: "shop"}
+		judgeColumns(&out, table, facts{version: version}, have)
+		return printFindings(out.list)
+	}
+	const refused = "the replica identity of public.gen is FULL, and its generated inch is not published"
+	got := judge(180000, have)
+	require.Contains(t, got, "error source.replica_identity shop/public.gen\n    "+refused+": once it is published, the server will refuse to update and delete its rows")
+	require.NotContains(t, judge(170000, have), refused)
+
+	published := have
+	published.published = true
+	require.Contains(t, judge(180000, published), "warning source.replica_identity")
+	published.only = []string{"id", "inch"} // publish_generated_columns = stored
+	require.NotContains(t, judge(180000, published), refused)
+	other := have
+	other.identity = "d"
+	require.NotContains(t, judge(180000, other), refused)
+}
