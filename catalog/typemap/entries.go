@@ -126,6 +126,7 @@ A tokenized or redacted column is ` + "`string`" + `, whatever its type at the s
 and by Spark, and compares each value with what the source says. They see every value as written. But:
 
 - Spark has no ` + "`time`" + ` and refuses to read a table that has a column of that type, also inside a list.
+- PyIceberg finds no row of a ` + "`float`" + ` column by ` + "`= inf`" + `; every other value is found by filters.
 - Spark shows ` + "`uuid`" + ` as a string, ` + "`timestamp`" + ` as TIMESTAMP_NTZ, ` + "`timestamptz`" + ` in the session's zone.
 - Python's ` + "`date`" + ` and ` + "`datetime`" + ` hold the years 1 to 9999, in Spark too: what is before or after has to be
   read as the integer underneath: ` + "`column.cast(\"int64\")`" + ` (` + "`int32`" + ` for dates) of the Arrow table that

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	_ "embed"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -18,6 +19,8 @@ var (
 	normalScript []byte
 	//go:embed pyiceberg_read.py
 	pyIcebergScript []byte
+	//go:embed pyiceberg_find.py
+	findScript []byte
 )
 
 // PyIceberg is PyIceberg in a virtual environment.
@@ -38,37 +41,70 @@ func NewPyIceberg(ctx context.Context) (*PyIceberg, error) {
 
 // Read reads whole tables, each named as "silver.orders".
 func (p *PyIceberg) Read(ctx context.Context, l Lake, tables ...string) ([]Table, error) {
-	return runScript(ctx, pyIcebergScript, tables, func(script, out string) *exec.Cmd {
+	return readByScript(ctx, pyIcebergScript, tables, func(script, out string) *exec.Cmd {
 		return exec.CommandContext(ctx, p.python, script, out, l.Name, l.File) //nolint:gosec // our own script
 	})
 }
 
-// runScript runs a script that reads tables; their names come on its standard
-// input.
-func runScript(ctx context.Context, script []byte, tables []string, cmd func(script, out string) *exec.Cmd) ([]Table, error) {
+// Find asks tables for each value that they hold, with filters, in the columns whose
+// names begin with prefix. It returns how many questions it asked, and the wrong
+// answers.
+func (p *PyIceberg) Find(ctx context.Context, l Lake, prefix string, tables ...string) (asked int, wrong []string, err error) {
+	err = runScript(ctx, findScript, tables, func(script, out string) *exec.Cmd {
+		return exec.CommandContext(ctx, p.python, script, out, l.Name, l.File, prefix) //nolint:gosec // our own script
+	}, func(out string) error {
+		text, err := os.ReadFile(out)
+		for dec := json.NewDecoder(bytes.NewReader(text)); err == nil && dec.More(); {
+			var table struct {
+				Table string   `json:"table"`
+				Asked int      `json:"asked"`
+				Wrong []string `json:"wrong"`
+			}
+			err = dec.Decode(&table)
+			asked += table.Asked
+			for _, w := range table.Wrong {
+				wrong = append(wrong, table.Table+": "+w)
+			}
+		}
+		return err
+	})
+	return asked, wrong, err
+}
+
+func readByScript(ctx context.Context, script []byte, tables []string, cmd func(script, out string) *exec.Cmd) (out []Table, err error) {
+	err = runScript(ctx, script, tables, cmd, func(file string) (err error) {
+		out, err = readTables(file)
+		return err
+	})
+	return out, err
+}
+
+// runScript runs a script about tables, whose names come on its standard input, and
+// reads what it wrote.
+func runScript(ctx context.Context, script []byte, tables []string, cmd func(script, out string) *exec.Cmd, read func(out string) error) error {
 	dir, err := os.MkdirTemp("", "lakeweir-reader-")
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer os.RemoveAll(dir)
 	if err := os.WriteFile(filepath.Join(dir, "normal.py"), normalScript, 0o600); err != nil {
-		return nil, err
+		return err
 	}
 	file, out := filepath.Join(dir, "read.py"), filepath.Join(dir, "out.jsonl")
 	if err := os.WriteFile(file, script, 0o600); err != nil {
-		return nil, err
+		return err
 	}
 	c := cmd(file, out)
 	c.Stdin = strings.NewReader(strings.Join(tables, "\n"))
 	var said bytes.Buffer
 	c.Stdout, c.Stderr = &said, &said
 	if err := c.Run(); err != nil {
-		return nil, fmt.Errorf("%s: %w: %s", filepath.Base(c.Path), err, last(said.Bytes(), 8000))
+		return fmt.Errorf("%s: %w: %s", filepath.Base(c.Path), err, last(said.Bytes(), 8000))
 	}
 	if err := ctx.Err(); err != nil {
-		return nil, err
+		return err
 	}
-	return readTables(out)
+	return read(out)
 }
 
 func last(b []byte, n int) []byte { return b[max(0, len(b)-n):] }

@@ -91,7 +91,7 @@ func requireJava(ctx context.Context) error {
 // Read reads whole tables, each named as "silver.orders", in one session. A table
 // that Spark refuses comes back with its reason.
 func (s *Spark) Read(ctx context.Context, l Lake, tables ...string) ([]Table, error) {
-	return runScript(ctx, sparkScript, tables, func(script, out string) *exec.Cmd {
+	return readByScript(ctx, sparkScript, tables, func(script, out string) *exec.Cmd {
 		c := exec.CommandContext(ctx, s.python, script, out, l.Name, l.File, strings.Join(s.jars, ",")) //nolint:gosec // our own script
 		c.Env = append(os.Environ(), "SPARK_LOCAL_IP=127.0.0.1", "PYSPARK_PYTHON="+s.python)
 		return c
