@@ -28,7 +28,7 @@ func newBatchID() string { return uuid.NewString() }
 func (b *bronze) Append(ctx context.Context, batches []*change.Batch, to pipeline.LayerState) (pipeline.Commit, error) {
 	start := b.lake.now()
 	var c pipeline.Commit
-	from, err := stateOf(b.tbl.Metadata(), b.name)
+	from, err := b.checked()
 	if err != nil {
 		return c, err
 	}
@@ -45,11 +45,12 @@ func (b *bronze) Append(ctx context.Context, batches []*change.Batch, to pipelin
 		return c, err
 	}
 	e := &edit{data: w.files}
+	e.newest = b.newest(from.Cursor.Position, to.Cursor.Position, c.Rows)
 	if e.summary, err = summaryOf(to, newBatchID(), b.schema.Version); err != nil {
 		return c, err
 	}
 	s, err := b.land(ctx, e, func() error {
-		now, err := stateOf(b.tbl.Metadata(), b.name)
+		now, err := b.checked()
 		if err != nil {
 			return err
 		}
@@ -72,6 +73,19 @@ func (b *bronze) Append(ctx context.Context, batches []*change.Batch, to pipelin
 		}
 	}
 	return c, nil
+}
+
+// newest is what proves that a head came after this commit: the transaction of its
+// last row, when no commit before had rows of it; without rows, what proved it of the
+// commit before, since the rows are the same.
+func (b *bronze) newest(from, to catalog.Position, rows int) catalog.Position {
+	if rows > 0 {
+		return firstOf(from, to)
+	}
+	if l := lastOf(b.tbl.Metadata()); l != nil {
+		return catalog.Position{Generation: l.Generation, Commit: l.Commit}
+	}
+	return catalog.Position{}
 }
 
 var errMoved = errors.New("the cursor moved")

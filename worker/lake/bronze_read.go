@@ -26,7 +26,7 @@ func (b *bronze) Read(ctx context.Context, after, through catalog.Position, maxR
 			return
 		}
 		r := &eventReader{layer: b.layer, after: after, through: through, max: max(1, maxRows), yield: yield}
-		if st, err := stateOf(b.tbl.Metadata(), b.name); err == nil {
+		if st, err := b.checked(); err == nil {
 			r.epoch = st.Cursor.Epoch
 		}
 		if err := r.run(ctx, lg); err != nil && !errors.Is(err, errEnough) {

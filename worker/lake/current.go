@@ -7,6 +7,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 
+	"github.com/lakeweir/lakeweir/catalog"
 	"github.com/lakeweir/lakeweir/worker/change"
 	"github.com/lakeweir/lakeweir/worker/fold"
 	"github.com/lakeweir/lakeweir/worker/keyindex"
@@ -182,10 +183,14 @@ func (c *current) Write(ctx context.Context, result fold.CurrentResult, to pipel
 		}
 	}
 	src := &currentRows{images: images{schema: c.schema, refs: make([]change.Ref, len(result.Write))}, rows: result.Write}
+	var newest catalog.Position
 	for i := range result.Write {
 		src.refs[i] = result.Write[i].Image
+		if p := result.Write[i].Stamp.Position; p.Compare(newest) > 0 {
+			newest = p
+		}
 	}
-	return c.write(ctx, src, result.Remove, to, func(lg *ledger, files []*dataFile, counts []int) error {
+	return c.write(ctx, src, result.Remove, newest, to, func(lg *ledger, files []*dataFile, counts []int) error {
 		at := 0
 		var key []byte
 		for n, f := range files {

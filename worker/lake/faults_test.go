@@ -417,26 +417,6 @@ func TestARolledBackLayerSaysSoAndCatchesUp(t *testing.T) {
 	}
 }
 
-func TestACursorThatCannotBeProvedIsNotGuessed(t *testing.T) {
-	t.Parallel()
-	for _, version := range formats() {
-		t.Run(version.String(), func(t *testing.T) {
-			t.Parallel()
-			dir := t.TempDir()
-			w := &world{t: t, dir: dir, version: version, lake: open(t, dir)}
-			w.ls = openLayers(t, w.lake, version, ordersTable(), ordersSchema())
-			st, err := w.ls.Current.State(t.Context())
-			require.NoError(t, err)
-			require.True(t, st.Cursor.IsZero())
-			w.appendForeign(catalog.Current, 5)
-			_, err = w.ls.Current.State(t.Context())
-			require.Equal(t, catalog.CodeLakeCursor, catalog.Public(err).Code)
-			_, err = w.ls.Bronze.State(t.Context())
-			require.NoError(t, err)
-		})
-	}
-}
-
 func TestAnEmptyResultMovesTheState(t *testing.T) {
 	t.Parallel()
 	for _, version := range formats() {

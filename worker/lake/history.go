@@ -8,6 +8,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 
+	"github.com/lakeweir/lakeweir/catalog"
 	"github.com/lakeweir/lakeweir/worker/change"
 	"github.com/lakeweir/lakeweir/worker/fold"
 	"github.com/lakeweir/lakeweir/worker/keyindex"
@@ -188,10 +189,14 @@ func (h *history) Write(ctx context.Context, result fold.HistoryResult, to pipel
 		}
 	}
 	src := &historyRows{images: images{schema: h.schema, refs: make([]change.Ref, len(result.Write))}, rows: result.Write}
+	var newest catalog.Position
 	for i := range result.Write {
 		src.refs[i] = result.Write[i].Image
+		if p := result.Write[i].Stamp.Position; p.Compare(newest) > 0 {
+			newest = p
+		}
 	}
-	return h.write(ctx, src, result.Remove, to, func(lg *ledger, files []*dataFile, counts []int) error {
+	return h.write(ctx, src, result.Remove, newest, to, func(lg *ledger, files []*dataFile, counts []int) error {
 		at := 0
 		var key []byte
 		for n, f := range files {

@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/lakeweir/lakeweir/catalog"
 	"github.com/lakeweir/lakeweir/worker/change"
 	"github.com/lakeweir/lakeweir/worker/keyindex"
 	"github.com/lakeweir/lakeweir/worker/pipeline"
@@ -21,20 +22,25 @@ type keyed struct {
 
 // write lands rows and removals with a state. landed is called when they are there,
 // with the numbers of the new files, to bring the index up to date.
-func (k *keyed) write(ctx context.Context, src rowSource, remove []change.Place, to pipeline.LayerState, put func(lg *ledger, files []*dataFile, rows []int) error) (pipeline.Commit, error) {
+func (k *keyed) write(ctx context.Context, src rowSource, remove []change.Place, newest catalog.Position, to pipeline.LayerState, put func(lg *ledger, files []*dataFile, rows []int) error) (pipeline.Commit, error) {
 	start := k.lake.now()
 	c := pipeline.Commit{Rows: src.len(), Removed: len(remove)}
 	lg, err := k.ready(ctx)
 	if err != nil {
 		return c, err
 	}
+	st, err := k.standing()
+	if err != nil {
+		return c, err
+	}
+	newest = firstOf(st.state.Cursor.Position, newest)
 	var gone removal
 	var rows written
 	var g errgroup.Group
 	g.Go(func() (err error) { gone, err = k.writeRemovals(ctx, lg, remove); return err })
 	g.Go(func() (err error) { rows, err = k.writeRows(ctx, src, nil); return err })
 	err = g.Wait()
-	e := &edit{data: rows.files, deletes: gone.files, superseded: gone.superseded}
+	e := &edit{data: rows.files, deletes: gone.files, superseded: gone.superseded, replace: k.rebuild, newest: newest}
 	if err == nil {
 		e.summary, err = summaryOf(to, newBatchID(), k.schema.Version)
 	}

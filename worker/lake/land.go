@@ -55,6 +55,7 @@ func (l *layer) land(ctx context.Context, e *edit, moved func() error) (*staged,
 		md, loc, cause := l.lake.cat.CommitTable(ctx, l.ident, s.requirements, s.updates)
 		if cause == nil && landed(md, s) {
 			l.adopt(md, loc)
+			l.rebuild = false
 			l.settle(s)
 			l.pruneMetadata(before, md)
 			return s, nil
@@ -72,6 +73,7 @@ func (l *layer) land(ctx context.Context, e *edit, moved func() error) (*staged,
 		md = l.tbl.Metadata()
 		switch {
 		case landed(md, s):
+			l.rebuild = false
 			l.settle(s)
 			return s, nil
 		case head(md) != s.parent:
@@ -181,8 +183,15 @@ func (l *layer) pruneMetadata(before, after table.Metadata) {
 	l.remove(gone)
 }
 
-// put writes a file whole.
-func (l *layer) put(path string, b []byte) error { return l.fs.WriteFile(path, b) }
+// put writes a file whole, or leaves nothing: half a file on a full disk would keep
+// it full.
+func (l *layer) put(path string, b []byte) error {
+	err := l.fs.WriteFile(path, b)
+	if err != nil {
+		l.remove([]string{path})
+	}
+	return err
+}
 
 // remove deletes files that nothing needs; what cannot be deleted is left to orphan
 // cleaning.

@@ -38,6 +38,9 @@ type layer struct {
 	// numbers is how many file numbers were given out; none is used twice, so a
 	// place from before another writer's commit never means another row.
 	numbers int32
+	// rebuild says that nothing proves how far the head has come: the next commit
+	// replaces what the layer holds.
+	rebuild bool
 }
 
 // head returns the id of the snapshot that main points at, or 0.
@@ -88,6 +91,7 @@ func (l *layer) use(ctx context.Context, t *table.Table) error {
 	}
 	if l.tbl != nil && head(l.tbl.Metadata()) != head(t.Metadata()) {
 		l.forget()
+		l.rebuild = false
 	}
 	l.tbl = t
 	return nil
@@ -99,12 +103,16 @@ func (l *layer) forget() {
 	l.lake.images.drop(l)
 }
 
-// State reads the layer's state from the catalog.
+// State reads the layer's state from the catalog. Bronze that was set back fails
+// with gap, since the source may have forgotten what it held, and bronze whose
+// cursor nothing proves with lake.cursor_lost. A layer that is made of bronze goes on
+// from where it was set back to; when nothing proves how far it has come its state
+// is zero, and the next commit replaces what it holds.
 func (l *layer) State(ctx context.Context) (pipeline.LayerState, error) {
 	if err := l.load(ctx); err != nil {
 		return pipeline.LayerState{}, err
 	}
-	return stateOf(l.tbl.Metadata(), l.name)
+	return l.checked()
 }
 
 // headManifests returns the manifests of the head, reading its list once.

@@ -67,6 +67,10 @@ func (l *layer) ready(ctx context.Context) (*ledger, error) {
 	if l.ledger != nil {
 		return l.ledger, nil
 	}
+	if l.rebuild {
+		l.ledger = newLedger() // what the head holds counts no more
+		return l.ledger, nil
+	}
 	manifests, err := l.headManifests()
 	if err != nil {
 		return nil, err

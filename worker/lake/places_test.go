@@ -1,23 +1,18 @@
 package lake
 
 import (
-	"encoding/json"
-	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/apache/iceberg-go"
-	icecat "github.com/apache/iceberg-go/catalog"
-	"github.com/apache/iceberg-go/table"
 	"github.com/johannesboyne/gofakes3"
 	"github.com/johannesboyne/gofakes3/backend/s3mem"
 	"github.com/stretchr/testify/require"
 
 	"github.com/lakeweir/lakeweir/catalog"
 	"github.com/lakeweir/lakeweir/orchestrator/localpg/localpgtest"
+	"github.com/lakeweir/lakeweir/worker/lake/laketest"
 )
 
 func TestALakeInAnS3Bucket(t *testing.T) {
@@ -59,90 +54,13 @@ func TestARESTCatalog(t *testing.T) {
 		t.Run(version.String(), func(t *testing.T) {
 			t.Parallel()
 			backing := open(t, t.TempDir())
-			server := httptest.NewServer(restServer(backing.cat))
+			server := httptest.NewServer(laketest.Serve(backing.cat))
 			t.Cleanup(server.Close)
 			liveThrough(t, func() *Lake {
 				return openConfig(t, Config{Catalog: server.URL})
 			}, version, 2, false)
 		})
 	}
-}
-
-// restServer serves another catalog by the REST protocol, as far as a lake speaks it.
-func restServer(cat icecat.Catalog) http.Handler {
-	mux := http.NewServeMux()
-	fail := func(w http.ResponseWriter, status int, err error) {
-		w.WriteHeader(status)
-		_ = json.NewEncoder(w).Encode(map[string]any{"error": map[string]any{"message": err.Error(), "type": "Error", "code": status}})
-	}
-	part := func(r *http.Request, name string) table.Identifier {
-		s, _ := url.PathUnescape(r.PathValue(name))
-		return strings.Split(s, "\x1f")
-	}
-	answer := func(w http.ResponseWriter, md table.Metadata, loc string) {
-		_ = json.NewEncoder(w).Encode(map[string]any{"metadata": md, "metadata-location": loc, "config": map[string]string{}})
-	}
-	mux.HandleFunc("GET /v1/config", func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = w.Write([]byte(`{"defaults": {}, "overrides": {}}`))
-	})
-	mux.HandleFunc("POST /v1/namespaces", func(w http.ResponseWriter, r *http.Request) {
-		var in struct {
-			Namespace []string `json:"namespace"`
-		}
-		_ = json.NewDecoder(r.Body).Decode(&in)
-		if err := cat.CreateNamespace(r.Context(), in.Namespace, nil); err != nil {
-			fail(w, http.StatusConflict, err)
-			return
-		}
-		_ = json.NewEncoder(w).Encode(map[string]any{"namespace": in.Namespace, "properties": map[string]string{}})
-	})
-	mux.HandleFunc("POST /v1/namespaces/{ns}/tables", func(w http.ResponseWriter, r *http.Request) {
-		var in struct {
-			Name       string                 `json:"name"`
-			Schema     *iceberg.Schema        `json:"schema"`
-			Spec       *iceberg.PartitionSpec `json:"partition-spec"`
-			Properties iceberg.Properties     `json:"properties"`
-		}
-		if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
-			fail(w, http.StatusBadRequest, err)
-			return
-		}
-		opts := []icecat.CreateTableOpt{icecat.WithProperties(in.Properties)}
-		if in.Spec != nil {
-			opts = append(opts, icecat.WithPartitionSpec(in.Spec))
-		}
-		t, err := cat.CreateTable(r.Context(), append(part(r, "ns"), in.Name), in.Schema, opts...)
-		if err != nil {
-			fail(w, http.StatusConflict, err)
-			return
-		}
-		answer(w, t.Metadata(), t.MetadataLocation())
-	})
-	mux.HandleFunc("GET /v1/namespaces/{ns}/tables/{table}", func(w http.ResponseWriter, r *http.Request) {
-		t, err := cat.LoadTable(r.Context(), append(part(r, "ns"), part(r, "table")...))
-		if err != nil {
-			fail(w, http.StatusNotFound, err)
-			return
-		}
-		answer(w, t.Metadata(), t.MetadataLocation())
-	})
-	mux.HandleFunc("POST /v1/namespaces/{ns}/tables/{table}", func(w http.ResponseWriter, r *http.Request) {
-		var in struct {
-			Requirements table.Requirements `json:"requirements"`
-			Updates      table.Updates      `json:"updates"`
-		}
-		if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
-			fail(w, http.StatusBadRequest, err)
-			return
-		}
-		md, loc, err := cat.CommitTable(r.Context(), append(part(r, "ns"), part(r, "table")...), in.Requirements, in.Updates)
-		if err != nil {
-			fail(w, http.StatusConflict, err)
-			return
-		}
-		answer(w, md, loc)
-	})
-	return mux
 }
 
 func TestAWrongConfigurationIsExplained(t *testing.T) {

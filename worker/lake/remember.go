@@ -133,6 +133,7 @@ func (r *remembering) land(ctx context.Context, ident table.Identifier, base *ta
 		return fmt.Errorf("table metadata: %w", err)
 	}
 	if err := fs.WriteFile(next.location, b); err != nil {
+		_ = fs.Remove(next.location) // half a file on a full disk would keep it full
 		return fmt.Errorf("table metadata: %w", err)
 	}
 	//nolint:gosec // the statement is a constant, in one of two dialects

@@ -10,6 +10,8 @@ import (
 	"github.com/apache/iceberg-go"
 	"github.com/apache/iceberg-go/table"
 	"github.com/google/uuid"
+
+	"github.com/lakeweir/lakeweir/catalog"
 )
 
 // edit is what one commit does to a layer, whatever head it lands on.
@@ -19,11 +21,18 @@ type edit struct {
 	// superseded are the data files, by path, whose live deletion vector one of
 	// deletes replaces.
 	superseded map[string]bool
-	summary    iceberg.Properties
+	// replace takes away all that the head holds.
+	replace bool
+	// newest is the position of the newest row, when no row of the layer was as new
+	// before; else zero.
+	newest  catalog.Position
+	summary iceberg.Properties
 }
 
 func (e *edit) operation() table.Operation {
 	switch {
+	case e.replace:
+		return table.OpOverwrite
 	case len(e.deletes) == 0:
 		return table.OpAppend
 	case len(e.data) == 0:
@@ -60,9 +69,11 @@ func (l *layer) stage(e *edit) (s *staged, err error) {
 			l.remove(st.written)
 		}
 	}()
-	old, err := l.headManifests()
-	if err != nil {
-		return nil, err
+	var old []iceberg.ManifestFile
+	if !e.replace {
+		if old, err = l.headManifests(); err != nil {
+			return nil, err
+		}
 	}
 	var manifests []iceberg.ManifestFile
 	if len(e.data) > 0 {
@@ -152,10 +163,7 @@ func (s *stager) finish(manifests []iceberg.ManifestFile) (*staged, error) {
 		added := *w.NextRowID() - firstRow
 		snap.FirstRowID, snap.AddedRows = &firstRow, &added
 	}
-	if s.md.Properties()[propStarted] == "" {
-		s.updates = append(s.updates, table.NewSetPropertiesUpdate(iceberg.Properties{propStarted: "true"}))
-	}
-	s.updates = append(s.updates, table.NewAddSnapshotUpdate(&snap), s.moveMain(), table.NewSetSnapshotRefUpdate(tagName, s.id, table.TagRef, 0, 0, 0))
+	s.updates = append(s.updates, table.NewSetPropertiesUpdate(s.edit.properties(s.id, s.seq)), table.NewAddSnapshotUpdate(&snap), s.moveMain(), table.NewSetSnapshotRefUpdate(tagName, s.id, table.TagRef, 0, 0, 0))
 	if old := tooOld(s.md); len(old) > 0 {
 		s.updates = append(s.updates, table.NewRemoveSnapshotsUpdate(old, false))
 	}
@@ -226,13 +234,16 @@ func (s *stager) summary() iceberg.Properties {
 		before = c.Summary.Properties
 	}
 	count := func(total string, added, removed int64, addedKey, removedKey string) {
+		was, err := strconv.ParseInt(before[total], 10, 64)
+		if s.edit.replace {
+			removed, err = was, nil
+		}
 		if added > 0 {
 			p[addedKey] = strconv.FormatInt(added, 10)
 		}
 		if removed > 0 {
 			p[removedKey] = strconv.FormatInt(removed, 10)
 		}
-		was, err := strconv.ParseInt(before[total], 10, 64)
 		if err != nil && s.parent != 0 {
 			return // unknown before, so unknown now
 		}

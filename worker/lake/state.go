@@ -25,6 +25,7 @@ const (
 	propTable   = "lakeweir.table"
 	propLayer   = "lakeweir.layer"
 	propStarted = "lakeweir.started" // set with the first commit that has a cursor
+	propLast    = "lakeweir.last"    // a last, of the newest commit of ours
 	// propMaxSnapshots bounds how many snapshots are kept; see maxSnapshots.
 	propMaxSnapshots = "lakeweir.max-snapshots"
 )
@@ -66,16 +67,34 @@ func stateOf(md table.Metadata, name string) (pipeline.LayerState, error) {
 
 // stateAt is stateOf for another snapshot than the head.
 func stateAt(md table.Metadata, s *table.Snapshot, name string) (pipeline.LayerState, error) {
+	found, end := nearest(md, s)
+	switch {
+	case found != nil:
+		return parseState(found.Summary.Properties, name)
+	case end.ParentSnapshotID != nil:
+		return pipeline.LayerState{}, cursorLost(name, "the snapshots between its head and the last one that Lakeweir wrote have been expired")
+	case md.Properties()[propStarted] == "":
+		return pipeline.LayerState{}, nil // all of it is another writer's
+	}
+	return pipeline.LayerState{}, cursorLost(name, "none of its snapshots was written by Lakeweir")
+}
+
+// nearest walks from a snapshot to its nearest ancestor that has a cursor. Without
+// one it returns the oldest ancestor that is known: it has a parent when that has
+// been expired.
+func nearest(md table.Metadata, s *table.Snapshot) (found, end *table.Snapshot) {
 	for {
 		if s.Summary != nil && s.Summary.Properties[propCursor] != "" {
-			return parseState(s.Summary.Properties, name)
+			return s, nil
 		}
 		if s.ParentSnapshotID == nil {
-			return pipeline.LayerState{}, cursorLost(name, "none of its snapshots was written by Lakeweir")
+			return nil, s
 		}
-		if s = md.SnapshotByID(*s.ParentSnapshotID); s == nil {
-			return pipeline.LayerState{}, cursorLost(name, "the snapshots between its head and the last one that Lakeweir wrote have been expired")
+		parent := md.SnapshotByID(*s.ParentSnapshotID)
+		if parent == nil {
+			return nil, s
 		}
+		s = parent
 	}
 }
 

@@ -47,7 +47,11 @@ func (s sourceLake) BronzeState(ctx context.Context, t *catalog.Table) (pipeline
 	if err := checkOurs(tbl, t, catalog.Bronze, name); err != nil {
 		return pipeline.LayerState{}, err
 	}
-	return stateOf(tbl.Metadata(), name)
+	l := &layer{lake: s.lake, kind: catalog.Bronze, source: t, ident: ident, name: name}
+	if err := l.use(ctx, tbl); err != nil {
+		return pipeline.LayerState{}, err
+	}
+	return l.checked()
 }
 
 // OpenTable creates the lake tables of t that are absent and loads those that are

@@ -108,6 +108,9 @@ type Fault struct {
 	// because of the fault, so that the source keeps it; zero when the fault came
 	// before any.
 	From catalog.LSN
+	// Keep has the source keep what follows also in a gap: the lake may be put right
+	// again, and then nothing is missing.
+	Keep bool
 }
 
 // SourceStatus is where a source's log stands.

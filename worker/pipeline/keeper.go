@@ -58,10 +58,14 @@ func (k *keeper) open(ctx context.Context, lake Lake, table *catalog.Table, sche
 
 // refresh reads what the layers themselves say.
 func (k *keeper) refresh(ctx context.Context) error {
-	var err error
-	if k.bronze, err = k.layers.Bronze.State(ctx); err != nil {
+	bronze, err := k.layers.Bronze.State(ctx)
+	if err != nil {
 		return err
 	}
+	if behind(bronze, k.bronze) {
+		return setBack(bronze, "held every change up to", k.bronze)
+	}
+	k.bronze = bronze
 	if k.layers.Current != nil {
 		if k.current, err = k.layers.Current.State(ctx); err != nil {
 			return err
@@ -72,8 +76,29 @@ func (k *keeper) refresh(ctx context.Context) error {
 			return err
 		}
 	}
+	// A layer is made of bronze and cannot know more. Before anything is appended,
+	// since later that would not show.
+	for _, layer := range []LayerState{k.current, k.history} {
+		if behind(k.bronze, layer) {
+			return setBack(k.bronze, "a layer made of it holds every change up to", layer)
+		}
+	}
 	k.unsure = false
 	return nil
+}
+
+func behind(s, than LayerState) bool { return s.Cursor.Position.Compare(than.Cursor.Position) < 0 }
+
+// setBack says that bronze holds less than it did: the source may have forgotten the
+// difference.
+func setBack(bronze LayerState, what string, than LayerState) error {
+	at := "it is empty"
+	if !bronze.Cursor.IsZero() {
+		at = "it stands at " + bronze.Cursor.Position.String()
+	}
+	return catalog.Errorf(catalog.Conflict, catalog.CodeGap,
+		"put bronze back to what it held and start the worker anew; else drop the table's bronze, current and history to have it read anew",
+		"bronze was rolled back or replaced: %s, and %s %s", at, what, than.Cursor.Position)
 }
 
 // save appends the batches to bronze and, when fold is set, brings the layers up
@@ -156,8 +181,7 @@ func after(s LayerState, batches []*change.Batch) LayerState {
 
 // lagging reports whether a layer is behind bronze.
 func (k *keeper) lagging() bool {
-	behind := func(s LayerState) bool { return s.Cursor.Position.Compare(k.bronze.Cursor.Position) < 0 }
-	return k.opened && (k.layers.Current != nil && behind(k.current) || k.layers.History != nil && behind(k.history))
+	return k.opened && (k.layers.Current != nil && behind(k.current, k.bronze) || k.layers.History != nil && behind(k.history, k.bronze))
 }
 
 // foldInto brings both layers up to bronze: from the batches in memory when the
@@ -249,10 +273,8 @@ func (k *keeper) advanceOnce(ctx context.Context, layer *LayerState, before Laye
 		}
 		return c, err
 	}
-	if layer.Cursor.Position.Compare(k.bronze.Cursor.Position) > 0 {
-		return Commit{}, catalog.Errorf(catalog.Conflict, catalog.CodeGap,
-			"bronze was rolled back: take a new snapshot of the table",
-			"the layer is at %s, past bronze at %s", layer.Cursor.Position, k.bronze.Cursor.Position)
+	if behind(k.bronze, *layer) {
+		return Commit{}, setBack(k.bronze, "a layer made of it holds every change up to", *layer)
 	}
 	var total Commit
 	for b, err := range k.layers.Bronze.Read(ctx, layer.Cursor.Position, k.bronze.Cursor.Position, catchUpRows) {

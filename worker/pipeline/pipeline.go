@@ -95,10 +95,10 @@ func (p *Pipeline) start(ctx context.Context) error {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			if catalog.KindOf(err).Retryable() {
+			if passes(err) {
 				return fmt.Errorf("find where %s stands in the lake: %w", t.table.ID(), err)
 			}
-			p.stop(t, Fault{Table: t.table.Name.String(), State: quarantineState(err), Err: catalog.Public(err)})
+			p.stop(t, Fault{Table: t.table.Name.String(), State: quarantineState(err), Err: catalog.Public(err), Keep: true})
 			continue
 		}
 		t.bronze = state

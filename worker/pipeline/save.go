@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/lakeweir/lakeweir/catalog"
@@ -80,6 +81,7 @@ func (p *Pipeline) saved(ctx context.Context, r result) {
 	t.saving, t.savingLow, t.savingTime, t.savingBytes = false, 0, 0, 0
 	p.saving--
 	now := p.cfg.Clock()
+	defer p.status(t, now) // what a report says while the next save is under way, which may begin at once
 	switch {
 	case r.err == nil:
 		t.tries, t.retryAt, t.failure = 0, time.Time{}, ""
@@ -90,7 +92,7 @@ func (p *Pipeline) saved(ctx context.Context, r result) {
 		if len(r.batches) > 0 || r.record.Current != (Commit{}) || r.record.History != (Commit{}) {
 			p.cfg.Observer.Batch(ctx, r.record)
 		}
-	case catalog.KindOf(r.err).Retryable() && !rival(r.err):
+	case passes(r.err):
 		// The lake is away: keep what is read and try again.
 		t.tries++
 		wait := min(time.Second<<min(t.tries, 5), 30*time.Second)
@@ -99,15 +101,16 @@ func (p *Pipeline) saved(ctx context.Context, r result) {
 		p.cfg.Logger.WarnContext(ctx, "saving will be tried again", "table", t.table.ID(), "in", wait, "error", r.err)
 	default:
 		t.putBack(r.batches)
-		p.stop(t, Fault{Table: t.table.Name.String(), State: quarantineState(r.err), Err: catalog.Public(r.err)})
+		p.stop(t, Fault{Table: t.table.Name.String(), State: quarantineState(r.err), Err: catalog.Public(r.err), Keep: true})
 	}
 	p.endStopped()
 }
 
-// rival reports an error that waiting does not mend.
-func rival(err error) bool {
-	code := catalog.Public(err).Code
-	return code == catalog.CodeLakeConflict || code == catalog.CodeGap
+// passes reports an error that waiting may mend. What others have made of a table of
+// the lake stays until a person decides.
+func passes(err error) bool {
+	stays := []catalog.Code{catalog.CodeLakeConflict, catalog.CodeGap, catalog.CodeLakeCursor, catalog.CodeLakeForeign, catalog.CodeLakeSchema}
+	return catalog.KindOf(err).Retryable() && !slices.Contains(stays, catalog.Public(err).Code)
 }
 
 func quarantineState(err error) catalog.State {

@@ -161,8 +161,9 @@ func (t *tableRun) stop(f Fault, through catalog.LSN) {
 	t.held = t.needs(through, f.From)
 	t.state, t.fault, t.ending = f.State, f.Err, nil
 	t.queue, t.queueBytes, t.queueRows = nil, 0, 0
-	// What a gap lacks is gone already; only a new snapshot brings it back.
-	t.holds = f.State != catalog.Gap
+	// What a gap lacks at the source is gone already; only a new snapshot brings it
+	// back.
+	t.holds = f.State != catalog.Gap || f.Keep
 }
 
 // needs returns from where on the table still needs the source: the oldest change
