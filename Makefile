@@ -10,7 +10,7 @@ LINTER        := .cache/bin/golangci-lint-$(GOLANGCI_LINT)
 
 export CGO_ENABLED ?= 0
 
-.PHONY: help build test e2e race fuzz golden generate verify lint check demo bench-build clean
+.PHONY: help build test e2e race fuzz fault-long golden generate verify lint check demo bench-build clean
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -22,7 +22,7 @@ demo: build ## Run the demo: a live Postgres shop replicated into a local lake, 
 	bin/lakeweir demo $(ARGS)
 
 test: ## Run every test: unit, property, real Postgres, PyIceberg as an independent reader
-	LAKEWEIR_REQUIRE=1 $(GO) test -timeout $(TEST_TIMEOUT) ./...
+	LAKEWEIR_REQUIRE=1 LAKEWEIR_FAULT_RUNS=$${LAKEWEIR_FAULT_RUNS:-50} $(GO) test -timeout $(TEST_TIMEOUT) ./...
 
 e2e: ## Run the program against a real Postgres and read the lake by PyIceberg and Spark (Java 17, Maven)
 	LAKEWEIR_E2E=1 LAKEWEIR_REQUIRE=1 $(GO) test -count=1 -v -timeout 20m ./e2e/...
@@ -36,6 +36,9 @@ fuzz: ## Run each fuzz target for 30 seconds
 	    echo "$$pkg $$target"; $(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime 30s $$pkg || exit 1; \
 	  done; \
 	done
+
+fault-long: ## Run 1,000 seeded fault runs (about an hour); one line sums them up
+	LAKEWEIR_FAULT_RUNS=$${LAKEWEIR_FAULT_RUNS:-1000} $(GO) test -count=1 -timeout 4h -v -run '^TestFaultsLoseDoubleAndReviveNothing$$' ./worker
 
 golden: ## Rewrite golden files and generated docs from what the code says now
 	$(GO) test ./catalog/... ./cmd/... ./orchestrator/dashboard/... -update

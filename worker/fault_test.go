@@ -2,13 +2,13 @@ package worker_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io/fs"
-	"iter"
+	"log" //nolint:depguard // what http.Server takes
 	"log/slog"
-	"math/rand/v2"
+	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,27 +19,27 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
-	"github.com/lakeweir/lakeweir/catalog"
 	"github.com/lakeweir/lakeweir/orchestrator/demo"
+	"github.com/lakeweir/lakeweir/orchestrator/localpg"
+	"github.com/lakeweir/lakeweir/orchestrator/localpg/localpgtest"
 	"github.com/lakeweir/lakeweir/tableconfigs"
-	"github.com/lakeweir/lakeweir/worker"
-	"github.com/lakeweir/lakeweir/worker/change"
-	"github.com/lakeweir/lakeweir/worker/fold"
 	"github.com/lakeweir/lakeweir/worker/lake"
-	"github.com/lakeweir/lakeweir/worker/pipeline"
-	"github.com/lakeweir/lakeweir/worker/pipeline/pipelinetest"
-	"github.com/lakeweir/lakeweir/worker/postgres"
-	"github.com/lakeweir/lakeweir/worker/privacy"
+	"github.com/lakeweir/lakeweir/worker/lake/laketest"
 )
 
-// The shop lives while commits are refused, answers get lost, the worker dies,
-// other writers commit and the replication connection is cut, all by a seed. In the
-// end every layer equals the source, and history equals what the audit says.
+// The shop lives while everything fails that a worker meets: its process is killed at
+// any write and any commit, the catalog, the warehouse and the source are away, slow
+// or full, answers get lost, and others work on the same tables. Whatever happens is
+// made of a seed. In the end every layer equals the source, and history equals what
+// the shop's own record says.
 //
 // LAKEWEIR_FAULT_RUNS says how many runs there are, LAKEWEIR_SEED repeats one.
 func TestFaultsLoseDoubleAndReviveNothing(t *testing.T) {
 	t.Parallel()
-	runs, seed := 8, uint64(time.Now().UnixNano())
+	runs, seed := 8, uint64(time.Now().Unix()%1_000_000*1000)
+	if testing.Short() {
+		runs = 2
+	}
 	if s := os.Getenv("LAKEWEIR_FAULT_RUNS"); s != "" {
 		n, err := strconv.Atoi(s)
 		require.NoError(t, err)
@@ -48,342 +48,300 @@ func TestFaultsLoseDoubleAndReviveNothing(t *testing.T) {
 	if s := os.Getenv("LAKEWEIR_SEED"); s != "" {
 		n, err := strconv.ParseUint(s, 10, 64)
 		require.NoError(t, err)
-		runs, seed = 1, n
+		seed = n
+		if os.Getenv("LAKEWEIR_FAULT_RUNS") == "" {
+			runs = 1
+		}
+	}
+	all := &tally{kinds: map[string]int{}}
+	own := &ownServer{t: t}
+	t.Cleanup(own.stop)
+	next := make(chan uint64)
+	var workers sync.WaitGroup
+	for range min(runs, 6) { // most of a run is waiting
+		workers.Go(func() {
+			for s := range next {
+				t.Run(fmt.Sprintf("LAKEWEIR_SEED=%d", s), func(t *testing.T) { faulty(t, s, all, own) })
+			}
+		})
 	}
 	for i := range runs {
-		t.Run(fmt.Sprintf("LAKEWEIR_SEED=%d", seed+uint64(i)), func(t *testing.T) {
-			t.Parallel()
-			faultRun(t, seed+uint64(i))
-		})
+		next <- seed + uint64(i)
+	}
+	close(next)
+	workers.Wait()
+	t.Log(all.summary(seed))
+	if runs >= 200 {
+		for _, kind := range allKinds() {
+			require.NotZero(t, all.kinds[kind], "%s never came", kind)
+		}
 	}
 }
 
-func faultRun(t *testing.T, seed uint64) {
+// tally sums up the runs.
+type tally struct {
+	mu    sync.Mutex
+	runs  int
+	kinds map[string]int
+	wrongs
+}
+
+func (a *tally) summary(seed uint64) string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var kinds []string
+	total := 0
+	for _, k := range allKinds() {
+		kinds = append(kinds, fmt.Sprintf("%s %d", k, a.kinds[k]))
+		total += a.kinds[k]
+	}
+	return fmt.Sprintf("%d fault runs, seeds %d to %d, %d faults (%s): %d lost, %d doubled, %d revived, %d history violations",
+		a.runs, seed, seed+uint64(max(a.runs, 1))-1, total, strings.Join(kinds, ", "), a.Lost, a.Doubled, a.Revived, a.History)
+}
+
+// faultRun is one run.
+type faultRun struct {
+	*rig
+	plan   schedule
+	engine *laketest.Engine
+	front  *front
+
+	mu    sync.Mutex
+	kinds map[string]int
+}
+
+func (f *faultRun) fired(kind string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.kinds[kind]++
+}
+
+func faulty(t *testing.T, seed uint64, all *tally, own *ownServer) {
 	t.Helper()
-	random := rand.New(rand.NewPCG(seed, 0))
+	f := &faultRun{plan: newSchedule(seed), kinds: map[string]int{}}
+	t.Cleanup(func() {
+		all.mu.Lock()
+		defer all.mu.Unlock()
+		all.runs++
+		for k, n := range f.kinds {
+			all.kinds[k] += n
+		}
+		if t.Failed() {
+			t.Logf("repeat it: LAKEWEIR_SEED=%d go test ./worker -count=1 -v -run TestFaultsLoseDoubleAndReviveNothing\n%scame: %v", seed, f.plan, f.kinds)
+		}
+	})
+	f.open(t, own)
+	living, stop := context.WithCancel(t.Context())
+	defer stop()
+	var shop sync.WaitGroup
+	shop.Go(func() { f.shop(living, seed) })
+	if f.plan.Clean {
+		f.start()
+		f.landed()
+		f.stop()
+	}
+	for i, l := range f.plan.Lives {
+		for _, e := range l.Before {
+			f.happens(e)
+		}
+		restart := func() {}
+		if f.plan.Own != "" && i == 1 {
+			restart = func() {
+				own.restart(f.plan.Own == pgCrashed)
+				f.fired(f.plan.Own)
+				f.connect()
+			}
+		}
+		f.lives(l, restart)
+	}
+	stop()
+	shop.Wait()
+	f.start()
+	f.landed()
+	w := f.audit()
+	f.stop()
+	all.mu.Lock()
+	all.add(w)
+	all.mu.Unlock()
+	require.Zero(t, w.Lost+w.Doubled+w.Revived+w.History, "%s", strings.Join(w.Said, "\n"))
+}
+
+// open makes the shop, its lake and the trouble before it.
+func (f *faultRun) open(t *testing.T, own *ownServer) {
+	t.Helper()
 	files := map[string]string{}
-	require.NoError(t, fs.WalkDir(tableconfigs.Files, "shop", func(path string, d fs.DirEntry, err error) error {
-		if err == nil && !d.IsDir() && !strings.HasSuffix(path, "source.yaml") {
+	require.NoError(t, fs.WalkDir(tableconfigs.Files, "shop", func(path string, _ fs.DirEntry, err error) error {
+		table := strings.TrimSuffix(strings.TrimPrefix(path, "shop/public."), ".yaml")
+		if err == nil && slices.Contains(f.plan.Tables, table) {
 			var b []byte
 			b, err = tableconfigs.Files.ReadFile(path)
 			files[strings.TrimPrefix(path, "shop/")] = string(b)
 		}
 		return err
 	}))
-	r := newRig(t, fmt.Sprintf("snapshot: {chunk_rows: %d}\nformat_version: %d\n", 100+random.IntN(200), 2+random.IntN(2)), files)
-	require.NoError(t, demo.Setup(t.Context(), r.dsn, 60))
-
-	living, stop := context.WithCancel(t.Context())
-	defer stop()
-	var shop sync.WaitGroup
-	shop.Go(func() {
-		w := demo.NewWorkload(demo.WorkloadConfig{DSN: r.dsn, Rate: 300, Seed: seed, Connections: 2, MaxHold: 500 * time.Millisecond})
-		if _, err := w.Run(living); err != nil {
-			t.Errorf("workload: %v", err)
-		}
-	})
-	if random.IntN(3) > 0 { // else the first snapshot is in trouble too
-		r.start()
-		r.landed()
-		r.stop()
+	// What is not to be restarted with the source lies elsewhere: a server that is
+	// shut down waits for the worker to have noted what it was sent.
+	kept := localpgtest.Database(t)
+	dsn := kept
+	if f.plan.Own != "" {
+		dsn = own.database(t)
 	}
-	for life := range 3 + random.IntN(3) {
-		m := &faulty{random: rand.New(rand.NewPCG(seed, uint64(life)+1)), died: make(chan struct{}), rig: r}
-		end := r.startFaulty(m)
+	f.rig = newRigApart(t, dsn, kept, fmt.Sprintf("snapshot: {chunk_rows: %d}\nformat_version: %d\n", f.plan.Chunk, f.plan.Format), files)
+	f.limits.SaveEvery = 60 * time.Millisecond
+	require.NoError(t, demo.Setup(t.Context(), dsn, 30))
+	wh, err := lake.Open(t.Context(), f.lakeCfg, nil) // makes the warehouse
+	require.NoError(t, err)
+	require.NoError(t, wh.Close())
+	dir := filepath.Dir(strings.TrimPrefix(f.lakeCfg.Warehouse, "file://"))
+	if f.plan.Catalog == "postgres" {
+		f.engine, err = laketest.Postgres(kept)
+	} else {
+		f.engine, err = laketest.SQLite(filepath.Join(dir, "catalog.db"), f.lakeCfg.Warehouse)
+	}
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = f.engine.Close() })
+	f.front = &front{engine: f.engine, fired: f.fired, others: func(kind string, ident []string) {
+		if err := another(t.Context(), f.engine, kind, ident); err != nil {
+			t.Logf("%s, %v: %v", kind, ident, err) // it lost the race, or found the files gone
+		}
+	}}
+	switch f.plan.Catalog {
+	case "rest":
+		s := httptest.NewServer(f.front.rest())
+		s.Config.ErrorLog = quiet()
+		t.Cleanup(s.Close)
+		f.lakeCfg.Catalog = s.URL
+	case "postgres":
+		var stop func()
+		f.lakeCfg.Catalog, stop, err = f.front.proxy(t.Context(), kept)
+		require.NoError(t, err)
+		t.Cleanup(stop)
+	}
+}
+
+// quiet is what a server logs to that aborts connections on purpose.
+func quiet() *log.Logger { return slog.NewLogLogger(slog.DiscardHandler, slog.LevelError) }
+
+// shop keeps the shop busy, also through a restart of its server.
+func (f *faultRun) shop(ctx context.Context, seed uint64) {
+	for n := uint64(0); ctx.Err() == nil; n++ {
+		w := demo.NewWorkload(demo.WorkloadConfig{DSN: f.dsn, Rate: 150, Seed: seed + n<<32, Connections: 1, MaxHold: 300 * time.Millisecond})
+		_, err := w.Run(ctx)
+		switch {
+		case err != nil && f.plan.Own == "":
+			f.t.Errorf("workload: %v", err)
+			return
+		case err != nil:
+			select {
+			case <-ctx.Done():
+			case <-time.After(50 * time.Millisecond):
+			}
+		}
+	}
+}
+
+// lives runs the worker's process for a life; restart is called in the middle of it.
+func (f *faultRun) lives(l life, restart func()) {
+	f.t.Helper()
+	f.startTroubled(l.Trouble)
+	f.front.live(f.child.Process.Pid, l.Catalog)
+	defer f.front.live(0, nil)
+	staged := 0
+	tooLong := time.After(4 * time.Second) // trouble that makes all wait, or nothing to do
+	for {
 		select {
-		case <-m.died:
-		case <-time.After(time.Duration(300+random.IntN(900)) * time.Millisecond):
-			if random.IntN(3) == 0 {
-				r.exec("SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots WHERE active AND slot_name = '" + r.source.Slot + "'")
-			}
-		}
-		end()
-	}
-	stop()
-	shop.Wait()
-	r.start()
-	r.landed()
-	r.requireAllEqual()
-}
-
-// requireAllEqual compares source and lake, the layers with each other, and
-// history with the audit.
-func (r *rig) requireAllEqual() {
-	r.t.Helper()
-	r.requireEqual()
-	l, err := lake.Open(r.t.Context(), r.lakeCfg, testLogger(r.t))
-	require.NoError(r.t, err)
-	defer l.Close()
-	for _, t := range r.tables {
-		if t.History {
-			require.Empty(r.t, r.historyDifferences(l, t), "history of %s", t.ID())
-		}
-	}
-}
-
-// historyDifferences holds the lake's history of a shop table against the audit.
-func (r *rig) historyDifferences(l *lake.Lake, t *catalog.Table) []string {
-	r.t.Helper()
-	h, err := worker.OpenHistory(r.t.Context(), l, r.source, t)
-	require.NoError(r.t, err)
-	masking, err := privacy.NewText([]byte(tokenKey))
-	require.NoError(r.t, err)
-	mask := func(column, text string) string {
-		p, ok := t.PII[column]
-		if !ok {
-			return text
-		}
-		out, err := masking.Append(nil, p, []byte(text))
-		require.NoError(r.t, err)
-		return string(out)
-	}
-	tracked := slices.DeleteFunc(slices.Clone(h.Columns), func(c string) bool { return !t.Tracks(c) })
-	c := demo.Comparison{
-		Columns: h.Columns, Mask: mask, MaskKey: func(i int, text string) string { return mask(t.PrimaryKey[i], text) },
-		Began: h.FirstRead, SnapshotEnded: h.LastRead,
-	}
-	ours := func(yield func(demo.Interval, error) bool) {
-		for v, err := range h.Versions(r.t.Context()) {
-			require.NoError(r.t, err)
-			out := demo.Interval{From: v.From, To: v.To, Current: v.Current, FromSnapshot: v.Op == change.Read}
-			for _, text := range v.Values {
-				value := demo.Value{Null: text == nil}
-				if text != nil {
-					value.Text = *text
-				}
-				out.Values = append(out.Values, value)
-			}
-			for _, name := range t.PrimaryKey {
-				out.Key = append(out.Key, out.Values[slices.Index(h.Columns, name)])
-			}
-			if !yield(out, nil) {
+		case line, running := <-f.said:
+			if !running {
+				f.kill() // it is dead already
 				return
 			}
+			if kind, ok := strings.CutPrefix(line, prefixFault); ok {
+				f.fired(kind)
+				continue
+			}
+			if staged++; staged == 1 && l.Second {
+				f.tryAsSecond()
+			}
+			if staged == l.Ends/2 {
+				restart()
+			}
+			if staged == l.CutAt {
+				f.exec("SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots WHERE active AND slot_name = '" + f.source.Slot + "'")
+				f.fired(slotCut)
+			}
+			if staged < l.Ends {
+				continue
+			}
+		case <-tooLong:
 		}
+		break
 	}
-	conn, err := pgx.Connect(r.t.Context(), r.dsn)
-	require.NoError(r.t, err)
-	defer conn.Close(context.WithoutCancel(r.t.Context()))
-	differences, err := c.Compare(ours, demo.History(r.t.Context(), conn, t.Name.Name, t.PrimaryKey, tracked, h.Columns))
-	require.NoError(r.t, err)
-	var out []string
-	for _, d := range differences {
-		out = append(out, d.String())
+	if l.Kill {
+		f.fired(killed)
+		f.kill()
+		return
 	}
-	return out
+	f.fired(ended)
+	if err := f.end(); err != nil {
+		f.t.Logf("the worker ended: %v", err)
+	}
 }
 
-// faulty is a lake in trouble.
-type faulty struct {
-	pipeline.Lake
-	rig  *rig
-	died chan struct{}
-
-	mu     sync.Mutex
-	random *rand.Rand
-	dead   bool
+// connect connects the test itself again.
+func (f *faultRun) connect() {
+	f.t.Helper()
+	_ = f.conn.Close(f.t.Context())
+	var err error
+	f.conn, err = pgx.Connect(f.t.Context(), f.dsn)
+	require.NoError(f.t, err)
 }
 
-var errAway = catalog.Errorf(catalog.Unavailable, catalog.CodeLakeUnavailable, "", "the lake is away")
-
-// fate is what becomes of an operation.
-type fate int
-
-const (
-	works fate = iota
-	refused
-	unheard // it is done, but the answer is lost
-	slow
-	rivalFirst
-	deadBefore
-	deadAfter
-)
-
-func (m *faulty) draw(commit bool) (fate, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.dead {
-		return works, errDead
-	}
-	f := works
-	switch n := m.random.IntN(100); {
-	case n < 4:
-		f = refused
-	case !commit:
-	case n < 8:
-		f = unheard
-	case n < 14:
-		f = slow
-	case n < 20:
-		f = rivalFirst
-	case m.random.IntN(160) == 0:
-		f = deadBefore
-	case m.random.IntN(160) == 0: //nolint:gocritic // drawn anew
-		f = deadAfter
-	}
-	if f == deadBefore || f == deadAfter {
-		m.dead = true
-		close(m.died)
-	}
-	return f, nil
+// ownServer is a Postgres that a run may restart. One run at a time has it.
+type ownServer struct {
+	t      *testing.T
+	turn   sync.Mutex
+	server *localpg.Server
+	cfg    localpg.Config
 }
 
-// commit does a commit as fate wills.
-func (m *faulty) commit(ctx context.Context, rival func(context.Context) error, do func() (pipeline.Commit, error)) (pipeline.Commit, error) {
-	f, err := m.draw(true)
-	if err != nil {
-		return pipeline.Commit{}, err
+// database makes a database for a run that has the server until it ends.
+func (o *ownServer) database(t *testing.T) string {
+	t.Helper()
+	o.turn.Lock()
+	t.Cleanup(o.turn.Unlock)
+	if o.server == nil {
+		dir, err := os.MkdirTemp("", "lakeweir-restarted-") //nolint:usetesting // it outlives the run that asked first
+		require.NoError(t, err)
+		o.cfg = localpg.Config{Dir: dir, Settings: map[string]string{"fsync": "off", "full_page_writes": "off", "max_connections": "100"}}
+		o.server, err = localpg.Start(t.Context(), o.cfg)
+		require.NoError(t, err)
+		u, err := pgx.ParseConfig(o.server.DSN("postgres"))
+		require.NoError(t, err)
+		o.cfg.Port = int(u.Port) // the same one at each start
 	}
-	switch f {
-	case refused:
-		return pipeline.Commit{}, errAway
-	case deadBefore:
-		return pipeline.Commit{}, errDead
-	case slow:
-		select {
-		case <-time.After(50 * time.Millisecond):
-		case <-m.died:
-		}
-	case rivalFirst:
-		if err := rival(ctx); err != nil && !errors.Is(err, pipeline.ErrStale) {
-			return pipeline.Commit{}, err
-		}
-	case works, unheard, deadAfter:
-	}
-	c, err := do()
-	switch {
-	case err != nil:
-		return c, err
-	case f == unheard:
-		return pipeline.Commit{}, errAway
-	case f == deadAfter:
-		return pipeline.Commit{}, errDead
-	}
-	return c, nil
+	return localpgtest.DatabaseOn(t, o.server)
 }
 
-func (m *faulty) Open(ctx context.Context, t *catalog.Table, s *catalog.Schema) (pipeline.Layers, error) {
-	if f, err := m.draw(false); err != nil || f == refused {
-		return pipeline.Layers{}, errors.Join(err, errAway)
+func (o *ownServer) restart(crash bool) {
+	o.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if crash {
+		require.NoError(o.t, o.server.Kill())
+	} else {
+		require.NoError(o.t, o.server.Stop(ctx))
 	}
-	layers, err := m.Lake.Open(ctx, t, s)
-	if err != nil {
-		return layers, err
+	var err error
+	o.server, err = localpg.Start(ctx, o.cfg)
+	require.NoError(o.t, err)
+}
+
+func (o *ownServer) stop() {
+	if o.server == nil {
+		return
 	}
-	f := faultyTable{m, t, s}
-	layers.Bronze = faultyBronze{layers.Bronze, f}
-	if layers.Current != nil {
-		layers.Current = faultyCurrent{layers.Current, f}
-	}
-	if layers.History != nil {
-		layers.History = faultyHistory{layers.History, f}
-	}
-	return layers, nil
-}
-
-type faultyTable struct {
-	*faulty
-	table  *catalog.Table
-	schema *catalog.Schema
-}
-
-// open opens the table as another writer would.
-func (f faultyTable) open(ctx context.Context) (pipeline.Layers, error) {
-	return f.Lake.Open(ctx, f.table, f.schema)
-}
-
-type faultyBronze struct {
-	pipeline.Bronze
-	f faultyTable
-}
-
-func (b faultyBronze) Append(ctx context.Context, batches []*change.Batch, to pipeline.LayerState) (pipeline.Commit, error) {
-	none := func(context.Context) error { return nil } // bronze has one writer
-	return b.f.commit(ctx, none, func() (pipeline.Commit, error) { return b.Bronze.Append(ctx, batches, to) })
-}
-
-func (b faultyBronze) Read(ctx context.Context, after, through catalog.Position, maxRows int) iter.Seq2[*change.Batch, error] {
-	if f, err := b.f.draw(false); err != nil || f == refused {
-		return func(yield func(*change.Batch, error) bool) { yield(nil, errAway) }
-	}
-	return b.Bronze.Read(ctx, after, through, maxRows)
-}
-
-type faultyCurrent struct {
-	pipeline.Current
-	f faultyTable
-}
-
-func (c faultyCurrent) Write(ctx context.Context, r fold.CurrentResult, to pipeline.LayerState) (pipeline.Commit, error) {
-	rival := func(ctx context.Context) error {
-		layers, err := c.f.open(ctx)
-		if err != nil {
-			return err
-		}
-		state, err := layers.Current.State(ctx)
-		if err != nil || state.Cursor.IsZero() {
-			return err
-		}
-		_, err = layers.Current.Write(ctx, fold.CurrentResult{}, state)
-		return err
-	}
-	return c.f.commit(ctx, rival, func() (pipeline.Commit, error) { return c.Current.Write(ctx, r, to) })
-}
-
-type faultyHistory struct {
-	pipeline.History
-	f faultyTable
-}
-
-func (h faultyHistory) Write(ctx context.Context, r fold.HistoryResult, to pipeline.LayerState) (pipeline.Commit, error) {
-	rival := func(ctx context.Context) error {
-		layers, err := h.f.open(ctx)
-		if err != nil {
-			return err
-		}
-		state, err := layers.History.State(ctx)
-		if err != nil || state.Cursor.IsZero() {
-			return err
-		}
-		_, err = layers.History.Write(ctx, fold.HistoryResult{}, state)
-		return err
-	}
-	return h.f.commit(ctx, rival, func() (pipeline.Commit, error) { return h.History.Write(ctx, r, to) })
-}
-
-// startFaulty runs a pipeline over a lake in trouble; end ends it.
-func (r *rig) startFaulty(m *faulty) (end func()) {
-	r.t.Helper()
-	l, err := lake.Open(r.t.Context(), r.lakeCfg, testLogger(r.t))
-	require.NoError(r.t, err)
-	m.Lake = l.ForSource(r.source)
-	sealer, err := privacy.NewSealer([]byte(tokenKey))
-	require.NoError(r.t, err)
-	ctx, cancel := context.WithCancel(context.WithoutCancel(r.t.Context()))
-	done := make(chan struct{})
-	limits := r.limits
-	limits.DrainWithin = 5 * time.Second
-	go func() {
-		defer close(done)
-		err := pipeline.New(pipeline.Config{
-			Source: r.source, Tables: r.tables, Lake: m, Observer: pipelinetest.NewObserver(), Limits: limits,
-			Logger: slog.New(slog.DiscardHandler),
-			Mask: func(t *catalog.Table, s *catalog.Schema) (pipeline.Mask, error) {
-				return privacy.New(t, s, []byte(tokenKey))
-			},
-			Reader: postgres.New(postgres.Config{
-				Source: r.source, DSN: catalog.Secret(r.dsn), Notes: notes{r}, Limits: postgres.Limits{ConfirmEvery: 10 * time.Millisecond},
-				Seal:   func(_ string, plain []byte) string { return sealer.Seal(plain) },
-				Unseal: func(_, sealed string) ([]byte, error) { return sealer.Open(sealed) },
-			}),
-		}).Run(ctx)
-		if err != nil && !errors.Is(err, errDead) && catalog.KindOf(err) != catalog.Unavailable && !strings.Contains(err.Error(), "in use") {
-			r.t.Logf("the run ended: %v", err)
-		}
-	}()
-	return func() {
-		cancel()
-		<-done
-		_ = l.Close()
-	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	_ = o.server.Stop(ctx)
+	_ = os.RemoveAll(o.cfg.Dir)
 }

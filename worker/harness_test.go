@@ -1,17 +1,21 @@
 package worker_test
 
 import (
+	"bufio"
 	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -35,22 +39,25 @@ const tokenKey = "0123456789abcdef0123456789abcdef"
 // rig is a source database, a registry and a lake, with or without a worker
 // between them.
 type rig struct {
-	t        testing.TB
-	dsn      string
-	conn     *pgx.Conn
-	registry *registry.Registry
-	lakeCfg  lake.Config
-	source   *catalog.Source
-	tables   []*catalog.Table
-	limits   pipeline.Limits
-	reader   postgres.Limits
-	logger   *slog.Logger // of workers; nil: the test's log
+	t   testing.TB
+	dsn string
+	// registryDSN is the registry's; the same when nothing asks for another.
+	registryDSN string
+	conn        *pgx.Conn
+	registry    *registry.Registry
+	lakeCfg     lake.Config
+	source      *catalog.Source
+	tables      []*catalog.Table
+	limits      pipeline.Limits
+	reader      postgres.Limits
+	logger      *slog.Logger // of workers; nil: the test's log
 
 	dir    string // of the table files
 	cancel context.CancelFunc
 	done   chan error
 	child  *exec.Cmd
-	env    []string // of the worker's process, beside this one's
+	env    []string      // of the worker's process, beside this one's
+	said   <-chan string // by the child, one line each; closed when it has ended
 }
 
 // childEnv makes this test binary a worker: the JSON of a childConfig.
@@ -61,7 +68,8 @@ const childEnv = "LAKEWEIR_TEST_WORKER"
 const zoneEnv = "LAKEWEIR_TEST_ZONE"
 
 type childConfig struct {
-	Dir, DSN, Catalog, Warehouse string
+	Dir, DSN, Registry, Catalog, Warehouse string
+	Trouble                                trouble // see fault_child_test.go
 }
 
 func TestMain(m *testing.M) {
@@ -85,35 +93,74 @@ func runChild(config string) error {
 			return fmt.Errorf("the worker is in the zone %s, not %s", name, want)
 		}
 	}
-	ctx := context.Background()
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	now, err := c.Trouble.begin(c.Warehouse)
+	if err != nil {
+		return err
+	}
 	files, problems := tableconfig.LoadDir(c.Dir)
 	if err := problems.Err(); err != nil {
 		return err
 	}
-	reg, err := registry.Open(ctx, catalog.Secret(c.DSN))
+	reg, err := registry.Open(ctx, catalog.Secret(c.Registry))
 	if err != nil {
 		return err
 	}
 	return worker.Run(ctx, worker.Config{
 		Source: files.Sources[0], Tables: files.Tables, DSN: catalog.Secret(c.DSN), TokenKey: tokenKey,
-		Lake: lake.Config{Catalog: c.Catalog, Warehouse: c.Warehouse}, Registry: reg,
+		Lake: lake.Config{Catalog: c.Catalog, Warehouse: c.Warehouse, Now: now}, Registry: reg,
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
-		Limits: pipeline.Limits{SaveEvery: 20 * time.Millisecond, ReportEvery: 20 * time.Millisecond},
+		Limits: pipeline.Limits{SaveEvery: cmp.Or(c.Trouble.Save, 20*time.Millisecond), ReportEvery: 20 * time.Millisecond},
 	})
 }
 
 // startProcess starts a worker in a process of its own, to be killed.
-func (r *rig) startProcess() {
+func (r *rig) startProcess() { r.startTroubled(trouble{}) }
+
+// startTroubled is startProcess for a worker whose warehouse is in trouble.
+func (r *rig) startTroubled(t trouble) {
 	r.t.Helper()
-	config, err := json.Marshal(childConfig{Dir: r.dir, DSN: r.dsn, Catalog: r.lakeCfg.Catalog, Warehouse: r.lakeCfg.Warehouse})
+	config, err := json.Marshal(childConfig{Dir: r.dir, DSN: r.dsn, Registry: r.registryDSN, Catalog: r.lakeCfg.Catalog, Warehouse: r.lakeCfg.Warehouse, Trouble: t})
 	require.NoError(r.t, err)
 	self, err := os.Executable()
 	require.NoError(r.t, err)
 	r.child = exec.Command(self)
 	r.child.Env = append(append(os.Environ(), childEnv+"="+string(config)), r.env...)
 	r.child.Stderr = r.t.Output()
+	out, err := r.child.StdoutPipe()
+	require.NoError(r.t, err)
 	require.NoError(r.t, r.child.Start())
+	r.said = eachLine(out)
 	r.t.Cleanup(r.kill)
+}
+
+// eachLine hands over what is written, line by line; what nobody waits for is let go.
+func eachLine(r io.Reader) <-chan string {
+	out := make(chan string, 1000)
+	go func() {
+		defer close(out)
+		for s := bufio.NewScanner(r); s.Scan(); {
+			select {
+			case out <- s.Text():
+			default:
+			}
+		}
+	}()
+	return out
+}
+
+// end has the worker's process end as SIGTERM does, or kills it when it does not.
+func (r *rig) end() error {
+	_ = r.child.Process.Signal(syscall.SIGTERM)
+	ended := time.AfterFunc(20*time.Second, func() { _ = r.child.Process.Kill() })
+	defer ended.Stop()
+	for range r.said {
+		continue
+	}
+	err := r.child.Wait()
+	r.child = nil
+	return err
 }
 
 // kill ends the worker's process as kill -9 does.
@@ -122,6 +169,9 @@ func (r *rig) kill() {
 		return
 	}
 	_ = r.child.Process.Kill()
+	for range r.said {
+		continue
+	}
 	_ = r.child.Wait()
 	r.child = nil
 }
@@ -136,7 +186,13 @@ func newRig(t testing.TB, sourceYAML string, files map[string]string) *rig {
 // newRigOn is newRig on a database that is there.
 func newRigOn(t testing.TB, dsn, sourceYAML string, files map[string]string) *rig {
 	t.Helper()
-	r := &rig{t: t, dsn: dsn, limits: pipeline.Limits{SaveEvery: 20 * time.Millisecond, ReportEvery: 20 * time.Millisecond}}
+	return newRigApart(t, dsn, dsn, sourceYAML, files)
+}
+
+// newRigApart is newRigOn with the registry in a database of its own.
+func newRigApart(t testing.TB, dsn, registryDSN, sourceYAML string, files map[string]string) *rig {
+	t.Helper()
+	r := &rig{t: t, dsn: dsn, registryDSN: registryDSN, limits: pipeline.Limits{SaveEvery: 20 * time.Millisecond, ReportEvery: 20 * time.Millisecond}}
 	dir := filepath.Join(t.TempDir(), "shop")
 	r.dir = dir
 	require.NoError(t, os.MkdirAll(dir, 0o755))
@@ -159,7 +215,7 @@ func newRigOn(t testing.TB, dsn, sourceYAML string, files map[string]string) *ri
 	r.conn, err = pgx.Connect(t.Context(), r.dsn)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = r.conn.Close(context.WithoutCancel(t.Context())) })
-	r.registry, err = registry.Open(t.Context(), catalog.Secret(r.dsn))
+	r.registry, err = registry.Open(t.Context(), catalog.Secret(r.registryDSN))
 	require.NoError(t, err)
 	t.Cleanup(r.registry.Close)
 	r.sync()
@@ -183,9 +239,21 @@ func (r *rig) sync() {
 	require.NoError(r.t, r.registry.SyncConfig(r.t.Context(), []catalog.Source{*r.source}, values))
 }
 
+// memoryDir is a folder in memory where there is one: a lake waits for the disk at
+// every file, and a busy disk makes the tests of a worker wait for nothing else.
+func memoryDir(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "lakeweir-lake-") //nolint:usetesting // not on the disk
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
 // freshLake is an empty lake.
 func (r *rig) freshLake() (warehouse, catalog string) {
-	wh := r.t.TempDir()
+	wh := memoryDir(r.t)
 	return "file://" + filepath.Join(wh, "lake"), "sqlite://" + filepath.Join(wh, "catalog.db")
 }
 
@@ -210,7 +278,7 @@ func (r *rig) stop() {
 	r.t.Helper()
 	r.cancel()
 	require.NoError(r.t, <-r.done)
-	r.cancel = nil
+	r.cancel, r.done = nil, nil
 }
 
 // exec runs statements, each a transaction of its own.
@@ -244,7 +312,7 @@ func (r *rig) landed() {
 // wait waits until every table satisfies ok.
 func (r *rig) wait(ok func(*registry.TableView) bool) {
 	r.t.Helper()
-	deadline := time.After(60 * time.Second)
+	deadline := time.After(2 * time.Minute) // a busy machine
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {

@@ -204,7 +204,8 @@ func maskAll(values []Value, mask func(i int, text string) string) []Value {
 }
 
 // byKey gathers versions by key, each key's in order of time. Versions without
-// length come before the one that begins where they do.
+// length come before the one that begins where they do; of several at one instant
+// nobody can tell the order, so they stand by what they hold.
 func byKey(rows iter.Seq2[Interval, error]) (map[string][]Interval, error) {
 	out := map[string][]Interval{}
 	var id strings.Builder
@@ -219,7 +220,9 @@ func byKey(rows iter.Seq2[Interval, error]) (map[string][]Interval, error) {
 		out[id.String()] = append(out[id.String()], v)
 	}
 	for _, versions := range out {
-		slices.SortStableFunc(versions, func(a, b Interval) int { return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To)) })
+		slices.SortStableFunc(versions, func(a, b Interval) int {
+			return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To), slices.CompareFunc(a.Values, b.Values, compareValues))
+		})
 	}
 	return out, nil
 }
