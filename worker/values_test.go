@@ -1,10 +1,13 @@
 package worker_test
 
 import (
+	"context"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lakeweir/lakeweir/orchestrator/localpg/localpgtest"
 	"github.com/lakeweir/lakeweir/worker/reconcile"
 )
 
@@ -89,4 +92,51 @@ streaming`
 		r.kill()
 	}
 	require.Equal(t, shown["UTC"], shown["America/Chicago"])
+}
+
+// A database in SQL_ASCII holds whatever bytes somebody wrote. Text that is not
+// UTF-8 has no place in the lake: NULL, counted; it stops nothing, neither the
+// snapshot nor the stream.
+func TestTextThatIsNotUTF8IsNullAndCounted(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "", map[string]string{"public.raw.yaml": "table: public.raw\nprimary_key: [id]\nscd: [1, 2]\n"})
+	notes := r.conn // the registry stays where it is
+	r.dsn = asciiDatabase(t)
+	var err error
+	r.conn, err = pgx.Connect(t.Context(), r.dsn)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = r.conn.Close(context.WithoutCancel(t.Context())) })
+	r.exec("CREATE TABLE raw (id int PRIMARY KEY, v text, a text[], j json)")
+	r.exec(`INSERT INTO raw VALUES (1, E'caf\xe9', E'{caf\xe9}', '{}'), (2, 'café', '{café}', '"é"')`)
+	r.start()
+	r.landed()
+	r.exec(`INSERT INTO raw VALUES (3, E'caf\xe9', E'{caf\xe9}', '{}'), (4, 'café', '{café}', '"é"')`)
+	r.exec(`UPDATE raw SET v = E'\xff' WHERE id = 4`)
+	r.landed()
+	want := "current public.raw\nid=1 v=null a=null j={}\nid=2 v=café a={café} j=\"é\"\nid=3 v=null a=null j={}\nid=4 v=null a={café} j=\"é\"\nstate public.raw\nstreaming"
+	require.Equal(t, want, r.show(want, nil))
+	result := r.compare(reconcile.Config{})["public.raw"]
+	require.True(t, result.Equal(), result.Text())
+	require.Equal(t, map[string]int64{"v": 3, "a": 2}, result.Unfit)
+	r.stop()
+	r.conn = notes
+	require.Equal(t, map[string]int{"v": 3, "a": 2}, r.unfits("public.raw"))
+}
+
+// asciiDatabase makes a database without an encoding.
+func asciiDatabase(t *testing.T) string {
+	t.Helper()
+	dsn := localpgtest.Database(t)
+	config, err := pgx.ParseConfig(dsn)
+	require.NoError(t, err)
+	name := config.Database
+	config.Database = "postgres"
+	conn, err := pgx.ConnectConfig(t.Context(), config)
+	require.NoError(t, err)
+	defer conn.Close(context.WithoutCancel(t.Context()))
+	for _, sql := range []string{"DROP DATABASE " + name, "CREATE DATABASE " + name + " ENCODING 'SQL_ASCII' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0"} {
+		_, err = conn.Exec(t.Context(), sql)
+		require.NoError(t, err)
+	}
+	return dsn
 }

@@ -90,7 +90,8 @@ A value either fits exactly, or it is kept as the text the server prints, or it 
 (` + "`unfit`" + ` in batches and reconciliations, ` + "`_unfit_columns`" + ` in bronze) and never silently changed. The
 snapshot and the stream give the same value for the same row. Text is what the type's output function prints
 with DateStyle ISO, IntervalStyle postgres, TimeZone UTC, bytea_output hex and the shortest exact form of floats.
-Text that is not UTF-8 (from a database in SQL_ASCII) is NULL and counted.
+Text that is not UTF-8 (from a database in SQL_ASCII) is NULL and counted. From a database in any other encoding the
+server converts; a character that it cannot convert to UTF-8 it refuses to send, and the source waits there.
 
 | Postgres | Iceberg | NULL and counted | Note |
 | --- | --- | --- | --- |

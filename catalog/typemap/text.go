@@ -11,7 +11,7 @@ import (
 )
 
 // SessionSettings returns what a Postgres session must have set for its text to
-// be what Decode reads and AppendText writes.
+// be what Decode reads and AppendText writes. See ClientEncoding for an exception.
 func SessionSettings() map[string]string {
 	return map[string]string{
 		"DateStyle":          "ISO, MDY",
@@ -21,6 +21,17 @@ func SessionSettings() map[string]string {
 		"bytea_output":       "hex",
 		"client_encoding":    "UTF8",
 	}
+}
+
+// ClientEncoding returns what client_encoding must be for a database of the given
+// server_encoding: UTF8, save for SQL_ASCII. Such a database holds whatever bytes
+// somebody wrote, and its server refuses to send those that are not UTF-8 to a
+// client that asks for UTF-8, in a query and in the stream alike.
+func ClientEncoding(serverEncoding string) string {
+	if serverEncoding == "SQL_ASCII" {
+		return serverEncoding
+	}
+	return "UTF8"
 }
 
 // AppendText appends the text that Postgres prints for a value of type t, held as

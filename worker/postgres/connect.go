@@ -41,9 +41,20 @@ func prepareConfig(c *pgconn.Config, source string, timeout time.Duration) {
 	maps.Copy(c.RuntimeParams, typemap.SessionSettings())
 	c.RuntimeParams["application_name"] = applicationName(source)
 	c.ConnectTimeout = timeout
+	c.AfterConnect = setEncoding
 	c.DialFunc = (&net.Dialer{KeepAliveConfig: net.KeepAliveConfig{
 		Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 6,
 	}}).DialContext
+}
+
+// setEncoding asks for bytes as they are where the database has no encoding.
+func setEncoding(ctx context.Context, conn *pgconn.PgConn) error {
+	encoding := typemap.ClientEncoding(conn.ParameterStatus("server_encoding"))
+	if encoding == typemap.SessionSettings()["client_encoding"] {
+		return nil
+	}
+	_, err := conn.Exec(ctx, "SET client_encoding = '"+encoding+"'").ReadAll()
+	return err
 }
 
 // badDSN does not wrap the parser's error, which may quote the connection string.

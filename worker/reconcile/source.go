@@ -54,6 +54,7 @@ func openSource(ctx context.Context, name string, dsn catalog.Secret) (*source, 
 	s := &source{name: name, conn: conn}
 	var sql strings.Builder
 	settings := typemap.SessionSettings()
+	settings["client_encoding"] = typemap.ClientEncoding(conn.ParameterStatus("server_encoding"))
 	settings["application_name"] = "lakeweir reconcile"
 	settings["default_transaction_read_only"] = "on"
 	settings["statement_timeout"] = "0"
