@@ -184,7 +184,7 @@ func randomLife(t *testing.T, random *rand.Rand) {
 			}
 			r.start()
 		case 1:
-			r.exec("SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots WHERE active AND slot_name = '" + r.source.Slot + "'")
+			r.exec("SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots WHERE active AND confirmed_flush_lsn IS NOT NULL AND slot_name = '" + r.source.Slot + "'")
 		case 2:
 			r.landed()
 		}

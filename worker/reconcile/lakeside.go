@@ -107,8 +107,12 @@ func (t *texter) of(rows *change.Rows, row, n int) rowText {
 	return t.row
 }
 
-// appendCell appends the text of a cell that has a value.
+// appendCell appends the text of a cell that has a value. What it returns is never
+// nil, which would be NULL.
 func appendCell(dst []byte, rows *change.Rows, row, col int) []byte {
+	if dst == nil {
+		dst = []byte{}
+	}
 	typ := rows.Schema().Columns[col].Type
 	if typ.Fixed() {
 		return typemap.AppendText(dst, typ, rows.Fixed(row, col), nil)
