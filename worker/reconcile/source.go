@@ -135,6 +135,7 @@ func (s *source) confirmed(ctx context.Context, slot string) (catalog.LSN, error
 type sourceColumn struct {
 	name      string
 	typ       catalog.Type
+	source    catalog.SourceType
 	form      typemap.KeyForm
 	generated bool
 }
@@ -183,7 +184,7 @@ func (s *source) columns(ctx context.Context, name catalog.TableName) ([]sourceC
 		if i+1 < len(rows) && string(rows[i+1][0]) == string(row[0]) {
 			continue
 		}
-		out = append(out, sourceColumn{name: string(row[0]), generated: string(row[1]) == "true", typ: typemap.Postgres(nest(chain)), form: typemap.KeyFormOf(nest(chain))})
+		out = append(out, sourceColumn{name: string(row[0]), generated: string(row[1]) == "true", typ: typemap.Postgres(nest(chain)), source: nest(chain), form: typemap.KeyFormOf(nest(chain))})
 		chain = nil
 	}
 	if len(out) == 0 {

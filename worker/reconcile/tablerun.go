@@ -48,10 +48,6 @@ func (t *tableRun) prepare(ctx context.Context, bronze View) error {
 	if err != nil {
 		return err
 	}
-	if t.layers, err = t.cfg.Lake.Open(ctx, t.table, all); err != nil {
-		return err
-	}
-	t.schema = all
 	have, err := t.source.columns(ctx, t.table.Name)
 	if err != nil {
 		return err
@@ -85,7 +81,14 @@ func (t *tableRun) prepare(ctx context.Context, bronze View) error {
 			form = typemap.KeyExact // a token is only itself
 		}
 		t.forms = append(t.forms, form)
+		if t.table.PII[ordered[col].name] == "" {
+			all.Columns[col].Source = ordered[col].source // or 1.0 and 1.00 would be two keys here
+		}
 	}
+	if t.layers, err = t.cfg.Lake.Open(ctx, t.table, all); err != nil {
+		return err
+	}
+	t.schema = all
 	t.expect = newExpectation(t.table, ordered, t.cfg.Masking)
 	return nil
 }
