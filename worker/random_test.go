@@ -172,6 +172,7 @@ func randomLife(t *testing.T, random *rand.Rand) {
 	if !amid {
 		r.landed()
 	}
+	life.look(r)
 	for range 3 + random.IntN(3) {
 		for range 15 + random.IntN(30) {
 			life.transaction(random, false)
@@ -188,8 +189,10 @@ func randomLife(t *testing.T, random *rand.Rand) {
 		case 2:
 			r.landed()
 		}
+		life.look(r)
 	}
 	r.landed()
+	life.look(r)
 	for _, o := range tables {
 		require.Nil(t, r.state("public."+o.name).Fault, o.name)
 	}
@@ -210,6 +213,19 @@ type observed struct {
 	conn    *pgx.Conn
 	tables  []oddTable
 	commits []observedCommit
+	read    map[string]int64 // when a table was first seen to have been read
+}
+
+// look notes which tables have been read by now, by the source's clock.
+func (o *observed) look(r *rig) {
+	o.t.Helper()
+	var now int64
+	for _, t := range o.tables {
+		if s := r.state("public." + t.name).Snapshot; o.read[t.name] == 0 && s != nil && s.Done {
+			require.NoError(o.t, o.conn.QueryRow(o.t.Context(), "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::int8").Scan(&now))
+			o.read[t.name] = now
+		}
+	}
 }
 
 type observedCommit struct {
@@ -226,7 +242,7 @@ func newObserved(t *testing.T, dsn string, tables []oddTable) *observed {
 	conn, err := pgx.ConnectConfig(t.Context(), cfg)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(t.Context())) })
-	return &observed{t: t, conn: conn, tables: tables}
+	return &observed{t: t, conn: conn, tables: tables, read: map[string]int64{}}
 }
 
 // transaction runs a random one. What fails is rolled back alone.
@@ -378,6 +394,9 @@ func (r *rig) againstObserver(l *lake.Lake, table *oddTable, life *observed) []s
 		}
 	}
 	c := demo.Comparison{Columns: table.columns, Began: h.FirstRead, SnapshotEnded: h.LastRead}
+	if h.FirstRead == 0 { // it was empty when it was read
+		c.Began, c.SnapshotEnded = life.read[table.name], life.read[table.name]
+	}
 	differences, err := c.Compare(ours, life.history(table))
 	require.NoError(r.t, err)
 	var out []string
