@@ -32,6 +32,10 @@ type Change struct {
 	LSN           catalog.LSN // of the change itself; of a Read, the end of the log when it was read
 	TxID          uint64      // of the transaction; 0 for what was read
 	CommitTime    int64       // microseconds since 1970 UTC; of what was read, when, by the source's clock
+	// Late says that the change may stand before others of its table that were handed
+	// over earlier, and that it is not known to be one that was sent before. A source
+	// whose order of reading is not key order sets it; see pipeline.Source.
+	Late bool
 }
 
 // WasRead reports whether c comes from reading the source rather than from its log:

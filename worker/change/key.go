@@ -54,6 +54,13 @@ func (r *Rows) AppendKey(dst []byte, row int) ([]byte, error) {
 	return dst, nil
 }
 
+// KeyExact reports whether a key column's part of a key is the value just as the lake
+// holds it.
+func KeyExact(c *catalog.Column) bool {
+	f := keyForm(c)
+	return f == typemap.KeyExact || f == typemap.KeySpelled
+}
+
 // keyForm is the form of a key column's values as the lake holds them. One that is
 // not of the lake's type for its source is masked: a token is only itself.
 func keyForm(c *catalog.Column) typemap.KeyForm {

@@ -9,16 +9,22 @@ import (
 )
 
 // History folds the batches into the history layer. found is what the layer holds
-// of TouchedHistory's keys: the open versions, and all versions of WholeHistory's
-// keys. cursor is how far the layer had come. It fills unavailable cells of the
-// batches and of found in place, so fold the batches into bronze first.
+// of TouchedHistory's keys: the open versions, all versions of WholeHistory's keys,
+// and what is known of Returning's (see Closed). cursor is how far the layer had
+// come. It fills unavailable cells of the batches and of found in place, so fold the
+// batches into bronze first.
 //
 // The changes of one transaction count as one step from the state before it to the
-// state after it, also when the cursor stands inside that transaction.
+// state after it. When the layer holds a part of the first transaction already, use
+// RedoHistory.
 func History(t *catalog.Table, cursor catalog.Position, batches []*change.Batch, found []VersionFound) HistoryResult {
-	f := historyFold{table: t, cursor: cursor, index: make(map[string]int, len(found))}
+	f := historyFold{table: t, index: make(map[string]int, len(found))}
 	for i := range found {
 		k := f.key(found[i].Key)
+		if found[i].Row.Image.IsZero() {
+			k.closed = max(k.closed, found[i].Row.To)
+			continue
+		}
 		k.versions = append(k.versions, versionEntry{Version: found[i].Row, was: found[i].Row, place: found[i].Place, stored: true})
 	}
 	for i := range f.keys {
@@ -37,17 +43,17 @@ func History(t *catalog.Table, cursor catalog.Position, batches []*change.Batch,
 }
 
 type historyFold struct {
-	table  *catalog.Table
-	cursor catalog.Position
-	index  map[string]int
-	keys   []historyKey
-	moved  change.Ref // the row that the first half of a key move has just taken away
+	table *catalog.Table
+	index map[string]int
+	keys  []historyKey
+	moved change.Ref // the row that the first half of a key move has just taken away
 }
 
 // historyKey is the known timeline of one key and, inside a transaction, the rows
 // that the key holds so far (several only while rows move through it).
 type historyKey struct {
 	versions []versionEntry // in order of time; only the last may be open
+	closed   int64          // when the last version that is not among them ended, if it may matter
 	within   bool           // a transaction is being applied
 	at       catalog.Position
 	time     int64 // of that transaction, clamped
@@ -56,11 +62,10 @@ type historyKey struct {
 
 type versionEntry struct {
 	Version
-	was     Version // as it is stored
-	place   change.Place
-	stored  bool
-	removed bool
-	filled  bool // values that were never sent have been put into its image
+	was    Version // as it is stored
+	place  change.Place
+	stored bool
+	filled bool // values that were never sent have been put into its image
 }
 
 type historyRow struct {
@@ -152,24 +157,8 @@ func (f *historyFold) enter(k *historyKey, ch *change.Change) {
 	}
 	f.settle(k)
 	k.within, k.at, k.time = true, ch.Position, k.clamp(ch.CommitTime)
-	last := k.last()
-	resumed := SameTransaction(ch.Position, f.cursor)
-	switch {
-	case last == nil:
-	case last.To == Open:
+	if last := k.last(); last != nil && last.To == Open {
 		k.rows = append(k.rows, historyRow{image: last.Image, stamp: last.Stamp})
-		if resumed && SameTransaction(last.Stamp.Position, ch.Position) {
-			// The part of this transaction before the cursor opened it: take that back
-			// and go on from what held before the transaction.
-			k.rows[0].op = last.Op
-			last.removed = true
-			if p := k.last(); p != nil && p.To == k.time {
-				p.To = Open
-			}
-		}
-	case resumed && last.To == k.time:
-		// The part before the cursor closed it.
-		last.To = Open
 	}
 }
 
@@ -223,9 +212,6 @@ func (k *historyKey) fillBack(read change.Ref) {
 	for col := range read.Rows.Schema().Columns {
 		for i := len(k.versions) - 1; i >= 0; i-- {
 			v := &k.versions[i]
-			if v.removed {
-				continue
-			}
 			if v.Image.Rows.Mark(v.Image.Row, col) != change.Unavailable {
 				break
 			}
@@ -238,20 +224,18 @@ func (k *historyKey) fillBack(read change.Ref) {
 	}
 }
 
-// last returns the newest version that has not been taken back, or nil.
+// last returns the newest version, or nil.
 func (k *historyKey) last() *versionEntry {
-	for i := len(k.versions) - 1; i >= 0; i-- {
-		if !k.versions[i].removed {
-			return &k.versions[i]
-		}
+	if n := len(k.versions); n > 0 {
+		return &k.versions[n-1]
 	}
 	return nil
 }
 
 // clamp keeps time from running backwards along the key (rule 6).
 func (k *historyKey) clamp(t int64) int64 {
-	last := k.last()
-	switch {
+	t = max(t, k.closed)
+	switch last := k.last(); {
 	case last == nil:
 		return t
 	case last.To == Open:
@@ -284,11 +268,8 @@ func (f *historyFold) result() HistoryResult {
 		for j := range k.versions {
 			v := &k.versions[j]
 			switch {
-			case !v.stored && v.removed:
 			case !v.stored:
 				r.Write = append(r.Write, v.Version)
-			case v.removed:
-				r.Remove = append(r.Remove, v.place)
 			case v.filled || v.Version != v.was:
 				r.Remove = append(r.Remove, v.place)
 				r.Write = append(r.Write, v.Version)

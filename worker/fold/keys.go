@@ -57,34 +57,66 @@ func TouchedHistory(batches []*change.Batch) Touched {
 }
 
 // WholeHistory returns the keys of which History needs every version, closed ones
-// too, given the open versions that were found:
-//
-//   - keys of a transaction that the layer's cursor stands inside of, since that
-//     transaction's changes collapse into one, however they were split;
-//   - keys read again whose open version lacks values that were never sent, since
-//     closed versions may lack the same ones.
-func WholeHistory(cursor catalog.Position, batches []*change.Batch, found []VersionFound) [][]byte {
+// too, given the open versions that were found: keys read again whose open version
+// lacks values that were never sent, since closed versions may lack the same ones.
+func WholeHistory(batches []*change.Batch, found []VersionFound) [][]byte {
 	lacking := map[string]bool{}
 	for i := range found {
 		if f := &found[i]; hasUnavailable(f.Row.Image.Rows, f.Row.Image.Row) {
 			lacking[string(f.Key)] = true
 		}
 	}
+	if len(lacking) == 0 {
+		return nil
+	}
 	c := newCollector()
 	for _, b := range batches {
 		for i := range b.Changes {
-			ch := &b.Changes[i]
-			resumed := ch.Op != change.Read && SameTransaction(ch.Position, cursor)
-			if resumed || ch.Op == change.Read && lacking[string(ch.Key)] {
+			if ch := &b.Changes[i]; ch.Op == change.Read && lacking[string(ch.Key)] {
 				c.add(ch.Key, true)
-				if ch.MovedIn() {
-					c.add(ch.OtherKey, true)
-				}
 			}
 		}
 	}
 	return c.touched.Keys
 }
+
+// Returning returns the keys that have no open version among those found and get one
+// at a commit time below the newest that the layer holds, and the least of those
+// times. A version of such a key may have ended later than the new one would begin:
+// give History what Closed makes of it. Clocks seldom run backwards that far, so
+// there is seldom any.
+func Returning(newest int64, batches []*change.Batch, found []VersionFound) (keys [][]byte, since int64) {
+	c := newCollector()
+	var open map[string]bool
+	for _, b := range batches {
+		for i := range b.Changes {
+			ch := &b.Changes[i]
+			if ch.CommitTime >= newest || ch.After < 0 {
+				continue
+			}
+			if open == nil {
+				open = make(map[string]bool, len(found))
+				for i := range found {
+					if found[i].Row.To == Open {
+						open[string(found[i].Key)] = true
+					}
+				}
+			}
+			if open[string(ch.Key)] {
+				continue
+			}
+			if len(c.touched.Keys) == 0 || ch.CommitTime < since {
+				since = ch.CommitTime
+			}
+			c.add(ch.Key, false)
+		}
+	}
+	return c.touched.Keys, since
+}
+
+// Closed is all that History needs of the versions of one of Returning's keys: when
+// the last of them ended.
+func Closed(key []byte, to int64) VersionFound { return VersionFound{Key: key, Row: Version{To: to}} }
 
 type collector struct {
 	index   map[string]int

@@ -3,6 +3,8 @@ package lake
 import (
 	"context"
 	"errors"
+	"slices"
+	"strconv"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -38,16 +40,26 @@ func (b *bronze) Append(ctx context.Context, batches []*change.Batch, to pipelin
 		}
 	}
 	at := b.lake.now()
-	src := newEventRows(b.schema, batches, at.UnixMicro())
-	c.Rows = src.len()
-	w, err := b.writeRows(ctx, src, b.day(at))
+	inOrder, late := newEventRows(b.schema, batches, at.UnixMicro()), newLateRows(b.schema, batches, at.UnixMicro(), to.Late)
+	c.Rows = inOrder.len() + late.len()
+	w, err := b.writeRows(ctx, inOrder, b.day(at))
 	if err != nil {
 		return c, err
 	}
+	// In files of their own, so that those of the others stay in order.
+	behind, err := b.writeRows(ctx, late, b.day(at))
+	w.files, w.rows, w.bytes = append(w.files, behind.files...), append(w.rows, behind.rows...), w.bytes+behind.bytes
 	e := &edit{data: w.files}
-	e.newest = b.newest(from.Cursor.Position, to.Cursor.Position, c.Rows)
-	if e.summary, err = summaryOf(to, newBatchID(), b.schema.Version); err != nil {
+	e.newest = b.newest(from.Cursor.Position, to.Cursor.Position, inOrder.len())
+	if err == nil {
+		e.summary, err = summaryOf(to, newBatchID(), b.schema.Version)
+	}
+	if err != nil {
+		b.remove(w.paths())
 		return c, err
+	}
+	if events, ok := b.appended(); ok {
+		e.summary[propEvents] = strconv.FormatInt(events+int64(c.Rows), 10)
 	}
 	s, err := b.land(ctx, e, func() error {
 		now, err := b.checked()
@@ -97,9 +109,11 @@ type eventRows struct {
 	batches []*change.Batch // of each change
 	at      int64           // when they are saved, microseconds since 1970 UTC
 	version int32
+	late    int64 // their number when they came late, else 0
 	bytes   int
 }
 
+// newEventRows takes the changes that are in order.
 func newEventRows(schema *catalog.Schema, batches []*change.Batch, at int64) *eventRows {
 	r := &eventRows{schema: schema, at: at, version: int32(schema.Version)}
 	n := 0
@@ -107,13 +121,42 @@ func newEventRows(schema *catalog.Schema, batches []*change.Batch, at int64) *ev
 		n += len(b.Changes)
 	}
 	r.changes, r.batches = make([]*change.Change, 0, n), make([]*change.Batch, 0, n)
+	r.take(batches, false)
+	return r
+}
+
+// newLateRows takes the late changes, and puts them in order.
+func newLateRows(schema *catalog.Schema, batches []*change.Batch, at, number int64) *eventRows {
+	r := &eventRows{schema: schema, at: at, version: int32(schema.Version), late: number}
+	r.take(batches, true)
+	if len(r.changes) == 0 {
+		return r
+	}
+	order := make([]int, len(r.changes))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(i, j int) int { return r.changes[i].Position.Compare(r.changes[j].Position) })
+	changes, of := make([]*change.Change, len(order)), make([]*change.Batch, len(order))
+	for i, n := range order {
+		changes[i], of[i] = r.changes[n], r.batches[n]
+	}
+	r.changes, r.batches = changes, of
+	return r
+}
+
+func (r *eventRows) take(batches []*change.Batch, late bool) {
 	for _, b := range batches {
-		r.bytes += b.Size()
+		n := len(r.changes)
 		for i := range b.Changes {
-			r.changes, r.batches = append(r.changes, &b.Changes[i]), append(r.batches, b)
+			if b.Changes[i].Late == late {
+				r.changes, r.batches = append(r.changes, &b.Changes[i]), append(r.batches, b)
+			}
+		}
+		if len(r.changes) > n {
+			r.bytes += b.Size()
 		}
 	}
-	return r
 }
 
 func (r *eventRows) len() int  { return len(r.changes) }
@@ -196,6 +239,11 @@ func (r *eventRows) appendColumn(name string, b array.Builder, lo, hi int) bool 
 		}
 	case colSchemaVersion:
 		appendInts[*array.Int32Builder](b, n, func(int) int32 { return r.version })
+	case colLate:
+		if r.late == 0 {
+			return false // NULL
+		}
+		appendInts[*array.Int64Builder](b, n, func(int) int64 { return r.late })
 	default:
 		return false
 	}

@@ -15,11 +15,11 @@ import (
 
 // decoder reads changes out of one record.
 type decoder struct {
-	layer                                   *layer
-	op                                      *array.String
-	before, after, other                    structImages
-	unavailable, unfit                      arrow.Array
-	lsn, tx, commit, ordinal, gen, ts, full func(int) int64
+	layer                                         *layer
+	op                                            *array.String
+	before, after, other                          structImages
+	unavailable, unfit                            arrow.Array
+	lsn, tx, commit, ordinal, gen, ts, full, late func(int) int64
 }
 
 // structImages is one struct column.
@@ -42,19 +42,20 @@ func (r *eventReader) decoder(rec record) (*decoder, error) {
 	}
 	d.lsn, d.tx, d.commit, d.ordinal = ints(colLSN, typeLong), ints(colTxID, typeLong), ints(colCommitLSN, typeLong), ints(colOrdinal, typeLong)
 	d.gen, d.ts, d.full = ints(colGeneration, typeInt), ints(colSourceTS, typeInstant), ints(colBeforeComplete, typeBool)
+	d.late = ints(colLate, typeLong)
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	d.before = r.structOf(rec, colBefore)
-	d.after = r.structOf(rec, colAfter)
-	d.other = r.structOf(rec, colOtherKey)
+	d.before = r.structOf(rec, colBefore, r.layer.schema)
+	d.after = r.structOf(rec, colAfter, r.layer.schema)
+	d.other = r.structOf(rec, colOtherKey, r.layer.schema)
 	return d, nil
 }
 
-// structOf finds the fields of a struct by their ids: other writers change names
-// that Avro would not allow.
-func (r *eventReader) structOf(rec record, name string) structImages {
-	arr, ok := rec.columns[r.own.ids[name]].(*array.Struct)
+// structOf finds the fields of a struct, for the columns of a schema, by their ids:
+// other writers change names that Avro would not allow.
+func (r *eventReader) structOf(rec record, name string, schema *catalog.Schema) structImages {
+	arr, ok := rec.columns[r.layer.field(name)].(*array.Struct)
 	if !ok {
 		return structImages{}
 	}
@@ -76,8 +77,8 @@ func (r *eventReader) structOf(rec record, name string) structImages {
 			}
 		}
 	}
-	s := structImages{arr: arr, fields: make([]int, len(r.layer.schema.Columns))}
-	for i, c := range r.layer.schema.Columns {
+	s := structImages{arr: arr, fields: make([]int, len(schema.Columns))}
+	for i, c := range schema.Columns {
 		s.fields[i] = -1
 		if n, ok := byName[c.Name]; ok {
 			s.fields[i] = n

@@ -6,29 +6,49 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math"
 	"path"
 	"slices"
 	"strings"
 
 	"github.com/lakeweir/lakeweir/catalog"
 	"github.com/lakeweir/lakeweir/worker/change"
+	"github.com/lakeweir/lakeweir/worker/fold"
 )
 
 // Read yields the changes after one position up to and including another, in order.
 // Files that lie outside are not opened. Files are read one by one, in the order in
-// which they were appended; only where another writer has rewritten them, so that
-// their positions overlap or are out of order, are they read together and sorted.
+// which they were appended; only those whose positions overlap, since changes came
+// late or another writer has rewritten them, are read side by side.
 func (b *bronze) Read(ctx context.Context, after, through catalog.Position, maxRows int) iter.Seq2[*change.Batch, error] {
+	return b.read(ctx, maxRows, func(r *eventReader) { r.after, r.through = after, through })
+}
+
+// ReadKeys is Read of the changes that concern the keys. In each file the keys are
+// looked at first, and the rest only where there are any.
+func (b *bronze) ReadKeys(ctx context.Context, keys *fold.KeySet, after, through catalog.Position, maxRows int) iter.Seq2[*change.Batch, error] {
+	return b.read(ctx, maxRows, func(r *eventReader) { r.after, r.through, r.keys = after, through, newEventKeys(r, keys) })
+}
+
+// ReadLate yields the late changes that were admitted after a number, in order.
+func (b *bronze) ReadLate(ctx context.Context, after int64, maxRows int) iter.Seq2[*change.Batch, error] {
+	return b.read(ctx, maxRows, func(r *eventReader) {
+		r.through, r.late = catalog.Position{Generation: math.MaxUint32}, &after
+	})
+}
+
+func (b *bronze) read(ctx context.Context, maxRows int, ask func(r *eventReader)) iter.Seq2[*change.Batch, error] {
 	return func(yield func(*change.Batch, error) bool) {
 		lg, err := b.ready(ctx)
 		if err != nil {
 			yield(nil, err)
 			return
 		}
-		r := &eventReader{layer: b.layer, after: after, through: through, max: max(1, maxRows), yield: yield}
+		r := &eventReader{layer: b.layer, max: max(1, maxRows), yield: yield}
 		if st, err := b.checked(); err == nil {
 			r.epoch = st.Cursor.Epoch
 		}
+		ask(r)
 		if err := r.run(ctx, lg); err != nil && !errors.Is(err, errEnough) {
 			yield(nil, b.lake.unavailable(err, "the changes in "+b.name+" cannot be read"))
 		}
@@ -41,6 +61,8 @@ var errEnough = errors.New("enough")
 type eventReader struct {
 	layer          *layer
 	after, through catalog.Position
+	keys           *eventKeys // nil: every key
+	late           *int64     // only changes with a higher number; nil: all
 	max            int
 	yield          func(*change.Batch, error) bool
 	epoch          catalog.Epoch
@@ -58,13 +80,13 @@ type span struct {
 }
 
 func (r *eventReader) run(ctx context.Context, lg *ledger) error {
-	r.own = r.layer.own(colOp, colBefore, colAfter, colOtherKey, colLSN, colTxID, colCommitLSN, colOrdinal, colGeneration, colSourceTS, colUnavailable, colUnfit, colBeforeComplete)
+	r.own = r.layer.own(colOp, colBefore, colAfter, colOtherKey, colLSN, colTxID, colCommitLSN, colOrdinal, colGeneration, colSourceTS, colUnavailable, colUnfit, colBeforeComplete, colLate)
 	for _, group := range r.plan(lg) {
 		var err error
-		if len(group) == 1 && strings.HasPrefix(path.Base(group[0].path), filePrefix) {
-			err = r.stream(ctx, group[0])
+		if len(group) == 1 && isOurs(group[0].file) {
+			err = r.stream(ctx, group[0].file)
 		} else {
-			err = r.sorted(ctx, group)
+			err = r.merge(ctx, group)
 		}
 		if err != nil {
 			return err
@@ -73,11 +95,26 @@ func (r *eventReader) run(ctx context.Context, lg *ledger) error {
 	return r.flush()
 }
 
+// isOurs reports whether Lakeweir wrote a file: then its changes are in order.
+func isOurs(f *dataFile) bool { return strings.HasPrefix(path.Base(f.path), filePrefix) }
+
+// mayHold reports whether a file may have changes that are asked for.
+func (r *eventReader) mayHold(f *dataFile) bool {
+	if r.late != nil {
+		hi, ok := readInt(f.upper[r.layer.field(colLate)])
+		return ok && hi > *r.late || !ok && !isOurs(f)
+	}
+	return r.keys == nil || r.keys.mayHold(f)
+}
+
 // plan returns the files to read, in order, those that overlap together.
-func (r *eventReader) plan(lg *ledger) [][]*dataFile {
+func (r *eventReader) plan(lg *ledger) [][]span {
 	gen, commit := r.layer.field(colGeneration), r.layer.field(colCommitLSN)
 	var spans []span
 	for _, f := range lg.inOrder() {
+		if !r.mayHold(f) {
+			continue
+		}
 		s := span{file: f}
 		loGen, ok1 := readInt(f.lower[gen])
 		hiGen, ok2 := readInt(f.upper[gen])
@@ -97,29 +134,37 @@ func (r *eventReader) plan(lg *ledger) [][]*dataFile {
 		spans = append(spans, s)
 	}
 	if slices.ContainsFunc(spans, func(s span) bool { return !s.known }) {
-		all := make([]*dataFile, len(spans))
-		for i, s := range spans {
-			all[i] = s.file
-		}
-		return [][]*dataFile{all}
+		return [][]span{spans}
 	}
 	slices.SortStableFunc(spans, func(a, b span) int { return a.lo.Compare(b.lo) })
-	var out [][]*dataFile
+	var out [][]span
 	var end catalog.Position
 	for _, s := range spans {
 		// A transaction may be split over files that follow each other: they touch in
 		// its commit, and do not overlap.
 		touches := s.lo.Generation == end.Generation && s.lo.Commit == end.Commit
-		if len(out) == 0 || s.lo.Compare(end) > 0 || touches && s.file.seq > out[len(out)-1][len(out[len(out)-1])-1].seq {
-			out = append(out, []*dataFile{s.file})
+		late := r.anyLate([]span{s})
+		if len(out) == 0 || s.lo.Compare(end) > 0 || touches && !late && !r.anyLate(out[len(out)-1]) && s.file.seq > lastSpan(out).file.seq {
+			out = append(out, []span{s})
 		} else {
-			out[len(out)-1] = append(out[len(out)-1], s.file)
+			out[len(out)-1] = append(out[len(out)-1], s)
 		}
 		if s.hi.Compare(end) > 0 {
 			end = s.hi
 		}
 	}
 	return out
+}
+
+// anyLate reports whether one of the files has changes that came late.
+func (r *eventReader) anyLate(group []span) bool {
+	id := r.layer.field(colLate)
+	return slices.ContainsFunc(group, func(s span) bool { return s.file.upper[id] != nil })
+}
+
+func lastSpan(groups [][]span) span {
+	g := groups[len(groups)-1]
+	return g[len(g)-1]
 }
 
 // readInt reads an int or long bound.
@@ -157,29 +202,6 @@ func (r *eventReader) stream(ctx context.Context, file *dataFile) error {
 		}
 		return nil
 	})
-}
-
-// sorted yields the changes of files that overlap.
-func (r *eventReader) sorted(ctx context.Context, files []*dataFile) error {
-	all := r.empty()
-	for _, f := range files {
-		if err := r.each(ctx, f, func(d *decoder, sel []int) error { return d.append(all, sel) }); err != nil {
-			return err
-		}
-	}
-	slices.SortStableFunc(all.Changes, func(a, b change.Change) int { return a.Position.Compare(b.Position) })
-	for _, c := range all.Changes {
-		if _, err := r.room(c.Position); err != nil {
-			return err
-		}
-		for _, row := range []*int{&c.Before, &c.After, &c.Other} {
-			if *row >= 0 {
-				*row = r.batch.Rows.CopyRow(all.Rows, *row)
-			}
-		}
-		r.batch.Changes = append(r.batch.Changes, c)
-	}
-	return nil
 }
 
 func (r *eventReader) empty() *change.Batch {
@@ -223,6 +245,9 @@ func (r *eventReader) flush() error {
 
 // each calls f with the indexes of the wanted changes of each record of a file.
 func (r *eventReader) each(ctx context.Context, file *dataFile, f func(d *decoder, sel []int) error) error {
+	if r.keys != nil {
+		return r.eachOfKeys(ctx, file, f)
+	}
 	var wanted []int
 	return r.layer.eachLiveOf(ctx, file, r.own.fields(), func(_ *dataFile, rec record, sel []int) error {
 		d, err := r.decoder(rec)
@@ -231,10 +256,14 @@ func (r *eventReader) each(ctx context.Context, file *dataFile, f func(d *decode
 		}
 		wanted = wanted[:0]
 		for _, i := range sel {
-			if p := d.position(i); p.Compare(r.after) > 0 && p.Compare(r.through) <= 0 {
+			if r.wants(d.position(i), d.late(i)) {
 				wanted = append(wanted, i)
 			}
 		}
 		return f(d, wanted)
 	})
+}
+
+func (r *eventReader) wants(p catalog.Position, late int64) bool {
+	return p.Compare(r.after) > 0 && p.Compare(r.through) <= 0 && (r.late == nil || late > *r.late)
 }

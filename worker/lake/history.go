@@ -3,6 +3,7 @@ package lake
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -22,7 +23,8 @@ type history struct{ keyed }
 var _ pipeline.History = (*history)(nil)
 
 // Find returns the open versions of the touched keys and every version of the keys
-// of whole, with images. Closed versions are found by reading the whole layer.
+// of whole, with images. Closed versions are found by reading the keys of every file
+// that may have them.
 func (h *history) Find(ctx context.Context, touched fold.Touched, whole [][]byte) ([]fold.VersionFound, error) {
 	lg, err := h.index(ctx)
 	if err != nil {
@@ -31,7 +33,7 @@ func (h *history) Find(ctx context.Context, touched fold.Touched, whole [][]byte
 	clear(h.found)
 	var out []fold.VersionFound
 	if touched.All || len(whole) > 0 {
-		out, err = h.scan(ctx, lg, touched.All, whole)
+		out, err = h.scan(ctx, lg, touched.All, fold.NewKeySet(whole...), math.MaxInt)
 	}
 	if err != nil || touched.All {
 		return out, err
@@ -117,54 +119,6 @@ func (h *history) each(rows *change.Rows, rec record, fields []int, o own, sel [
 	return nil
 }
 
-// scan reads the layer for every open version, when all is set, and every version
-// of the keys of whole.
-func (h *history) scan(ctx context.Context, lg *ledger, all bool, whole [][]byte) ([]fold.VersionFound, error) {
-	asked := make(map[string]bool, len(whole))
-	for _, k := range whole {
-		asked[string(k)] = true
-	}
-	var out []fold.VersionFound
-	rows := change.NewRows(h.schema)
-	keys, fields, o, isCurrent := h.keyReader(), h.sourceFields(), h.columns(), h.own(colIsCurrent)
-	for _, file := range lg.inOrder() {
-		// First the keys alone: most files have none of them.
-		var want []wanted
-		at := len(out)
-		err := h.eachLiveOf(ctx, file, append(isCurrent.fields(), keys.fields...), func(_ *dataFile, rec record, sel []int) error {
-			open, err := isCurrent.ints(rec, colIsCurrent, typeBool)
-			if err != nil {
-				return err
-			}
-			return keys.each(rec, sel, func(i int, key []byte) error {
-				if !asked[string(key)] && (!all || open(i) == 0) {
-					return nil
-				}
-				p, k := change.Place{File: file.number, Row: rec.first + int64(i)}, slices.Clone(key)
-				if open(i) != 0 {
-					h.place(p, k)
-				}
-				want = append(want, wanted{p.Row, len(out)})
-				out = append(out, fold.VersionFound{Key: k, Place: p})
-				return nil
-			})
-		})
-		if err != nil {
-			return nil, err
-		}
-		if len(out) == at {
-			continue
-		}
-		err = h.readPlaces(ctx, file, append(o.fields(), fields...), want, func(rec record, want []wanted, sel []int) error {
-			return h.each(rows, rec, fields, o, sel, func(k int, v fold.Version) { out[want[k].at].Row = v })
-		})
-		if err != nil {
-			return nil, h.lake.unavailable(err, "the rows of "+h.name+" cannot be read")
-		}
-	}
-	return out, nil
-}
-
 func (h *history) index(ctx context.Context) (*ledger, error) {
 	o := h.own(colIsCurrent)
 	return h.indexed(ctx, o.fields(), func(index keyindex.Index, keys keyReader, file *dataFile, rec record, sel []int) error {
@@ -188,6 +142,7 @@ func (h *history) Write(ctx context.Context, result fold.HistoryResult, to pipel
 			return pipeline.Commit{}, err
 		}
 	}
+	closedStay := !slices.ContainsFunc(result.Remove, func(p change.Place) bool { return h.found[p] == nil })
 	src := &historyRows{images: images{schema: h.schema, refs: make([]change.Ref, len(result.Write))}, rows: result.Write}
 	var newest catalog.Position
 	for i := range result.Write {
@@ -214,7 +169,7 @@ func (h *history) Write(ctx context.Context, result fold.HistoryResult, to pipel
 			}
 			h.keep(f, rows, src.size()*counts[n]/max(1, len(result.Write)))
 		}
-		return nil
+		return h.noteClosed(lg, result.Write, closedStay)
 	})
 }
 

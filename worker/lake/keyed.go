@@ -18,6 +18,9 @@ type keyed struct {
 	// found are the keys, by place, of the rows in the index that the last Find
 	// returned: a result names rows by place alone.
 	found map[change.Place][]byte
+	// past is the ledger of an older snapshot; see before.
+	past   *ledger
+	pastID int64
 }
 
 // write lands rows and removals with a state. landed is called when they are there,
@@ -43,6 +46,9 @@ func (k *keyed) write(ctx context.Context, src rowSource, remove []change.Place,
 	e := &edit{data: rows.files, deletes: gone.files, superseded: gone.superseded, replace: k.rebuild, newest: newest}
 	if err == nil {
 		e.summary, err = summaryOf(to, newBatchID(), k.schema.Version)
+	}
+	if err == nil && k.rebuild {
+		e.summary[propRebuilt] = "true"
 	}
 	if err != nil {
 		k.abandon(e)

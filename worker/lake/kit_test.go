@@ -211,10 +211,21 @@ func (l *layers) foldHistory(ctx context.Context, b *change.Batch, to pipeline.L
 	if err != nil {
 		return err
 	}
-	if whole := fold.WholeHistory(l.history, batches, found); len(whole) > 0 {
+	if whole := fold.WholeHistory(batches, found); len(whole) > 0 {
 		if found, err = l.History.Find(ctx, touched, whole); err != nil {
 			return err
 		}
+	}
+	st, err := l.History.State(ctx)
+	if err != nil {
+		return err
+	}
+	if keys, since := fold.Returning(st.CommitTime, batches, found); len(keys) > 0 {
+		closed, err := l.History.FindClosed(ctx, keys, since)
+		if err != nil {
+			return err
+		}
+		found = append(found, closed...)
 	}
 	if _, err = l.History.Write(ctx, fold.History(l.table, l.history, batches, found), to); err == nil {
 		l.history = to.Cursor.Position

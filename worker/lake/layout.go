@@ -29,6 +29,9 @@ const (
 	colUnfit          = "_unfit_columns"
 	colBeforeComplete = "_before_complete"
 	colSchemaVersion  = "_schema_version"
+	// colLate numbers the changes that came late by the commit that admitted them; it
+	// is NULL for all others.
+	colLate = "_late"
 
 	colUpdatedAt    = "_updated_at"
 	colIsDeleted    = "_is_deleted"
@@ -47,7 +50,7 @@ var (
 	typeLong      = catalog.Type{Kind: catalog.Int64}
 	typeInstant   = catalog.Type{Kind: catalog.TimestampTZ}
 	typeTextList  = catalog.Type{Kind: catalog.List, Elem: &typeText}
-	bronzeOwn     = []ownColumn{{colLSN, typeLong}, {colTxID, typeLong}, {colCommitLSN, typeLong}, {colOrdinal, typeLong}, {colGeneration, typeInt}, {colSourceTS, typeInstant}, {colSnapshot, typeBool}, {colIngestedAt, typeInstant}, {colUnavailable, typeTextList}, {colUnfit, typeTextList}, {colBeforeComplete, typeBool}, {colSchemaVersion, typeInt}}
+	bronzeOwn     = []ownColumn{{colLSN, typeLong}, {colTxID, typeLong}, {colCommitLSN, typeLong}, {colOrdinal, typeLong}, {colGeneration, typeInt}, {colSourceTS, typeInstant}, {colSnapshot, typeBool}, {colIngestedAt, typeInstant}, {colUnavailable, typeTextList}, {colUnfit, typeTextList}, {colBeforeComplete, typeBool}, {colSchemaVersion, typeInt}, {colLate, typeLong}}
 	currentOwn    = []ownColumn{{colLSN, typeLong}, {colUpdatedAt, typeInstant}, {colIsDeleted, typeBool}, {colSourceTS, typeInstant}, {colFromSnapshot, typeBool}, {colGeneration, typeInt}, {colCommitLSN, typeLong}, {colOrdinal, typeLong}, {colUnavailable, typeTextList}}
 	historyOwn    = []ownColumn{{colValidFrom, typeInstant}, {colValidTo, typeInstant}, {colIsCurrent, typeBool}, {colLSN, typeLong}, {colHistoryOp, typeText}, {colGeneration, typeInt}, {colCommitLSN, typeLong}, {colOrdinal, typeLong}, {colSourceTS, typeInstant}, {colUnavailable, typeTextList}}
 	bronzeStructs = []string{colBefore, colAfter, colKey, colOtherKey}

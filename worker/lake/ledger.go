@@ -1,6 +1,7 @@
 package lake
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 
@@ -25,6 +26,8 @@ type ledger struct {
 	// doubles are the places of rows whose key another row has too, which the index
 	// names: another writer put them there. By key; nil for almost every table.
 	doubles map[string][]change.Place
+	// closed is when versions ended; nil until somebody asked. Of history alone.
+	closed *closedTimes
 }
 
 // dataFile is a live data file.
@@ -40,8 +43,10 @@ type dataFile struct {
 	deleted *dv.RoaringPositionBitmap
 	// vector reports that a deletion vector says so: at most one is live a file.
 	vector bool
-	lower  map[int][]byte
-	upper  map[int][]byte
+	// lower, upper and nulls are of bronze's columns, or of a layer's key columns.
+	lower map[int][]byte
+	upper map[int][]byte
+	nulls map[int]int64
 }
 
 func (f *dataFile) isDeleted(row int64) bool {
@@ -143,7 +148,14 @@ func (l *layer) register(lg *ledger, df iceberg.DataFile, seq int64) *dataFile {
 		spec: df.SpecID(), part: df.Partition(), seq: seq,
 	}
 	if l.kind == catalog.Bronze {
-		f.lower, f.upper = df.LowerBoundValues(), df.UpperBoundValues()
+		f.lower, f.upper, f.nulls = df.LowerBoundValues(), df.UpperBoundValues(), df.NullValueCounts()
+	} else {
+		lower, upper := df.LowerBoundValues(), df.UpperBoundValues()
+		f.lower, f.upper = map[int][]byte{}, map[int][]byte{}
+		for _, i := range l.schema.Key {
+			id := l.field(l.schema.Columns[i].Name)
+			f.lower[id], f.upper[id] = bytes.Clone(lower[id]), bytes.Clone(upper[id])
+		}
 	}
 	l.numbers++
 	lg.files[f.number], lg.byPath[f.path] = f, f

@@ -18,6 +18,10 @@ const (
 	propCommitTime    = "lakeweir.commit-time"
 	propBatch         = "lakeweir.batch"
 	propSchemaVersion = "lakeweir.schema-version"
+	propLate          = "lakeweir.late"
+	propRemade        = "lakeweir.remade"
+	propEvents        = "lakeweir.events"  // of bronze: how many changes were ever appended
+	propRebuilt       = "lakeweir.rebuilt" // the snapshot replaced all that the layer held
 )
 
 // Properties of a table.
@@ -41,6 +45,12 @@ func summaryOf(to pipeline.LayerState, batch string, version int) (iceberg.Prope
 		propCommitTime:    strconv.FormatInt(to.CommitTime, 10),
 		propBatch:         batch,
 		propSchemaVersion: strconv.Itoa(version),
+	}
+	if to.Late != 0 {
+		p[propLate] = strconv.FormatInt(to.Late, 10)
+	}
+	if to.Remade != 0 {
+		p[propRemade] = strconv.FormatInt(to.Remade, 10)
 	}
 	if to.Snapshot != nil {
 		b, err := json.Marshal(to.Snapshot)
@@ -107,6 +117,13 @@ func parseState(p iceberg.Properties, name string) (pipeline.LayerState, error) 
 	if v := p[propCommitTime]; v != "" {
 		if st.CommitTime, err = strconv.ParseInt(v, 10, 64); err != nil {
 			return st, cursorLost(name, "its commit time cannot be read")
+		}
+	}
+	for prop, n := range map[string]*int64{propLate: &st.Late, propRemade: &st.Remade} {
+		if v := p[prop]; v != "" {
+			if *n, err = strconv.ParseInt(v, 10, 64); err != nil {
+				return st, cursorLost(name, "its "+prop+" cannot be read")
+			}
 		}
 	}
 	if v := p[propSnapshot]; v != "" {

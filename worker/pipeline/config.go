@@ -34,6 +34,9 @@ type Limits struct {
 	BatchBytes int
 	// MemoryBytes is where reading waits for saving; default 256 MiB.
 	MemoryBytes int
+	// RemakeBytes bounds the rows in memory while keys are made anew from bronze;
+	// default 64 MiB. What one key alone takes is not bounded.
+	RemakeBytes int
 	// Parallel is how many tables are saved at once; default 3.
 	Parallel int
 	// SaveEvery overrides how long changes wait before they are saved; zero means
@@ -57,6 +60,7 @@ func (c Config) WithDefaults() Config {
 	def(&l.BatchRows, 250_000)
 	def(&l.BatchBytes, 64<<20)
 	def(&l.MemoryBytes, 256<<20)
+	def(&l.RemakeBytes, remakeBytes)
 	def(&l.Parallel, 3)
 	def(&l.DrainWithin, 30*time.Second)
 	def(&l.ReportEvery, time.Second)

@@ -22,7 +22,14 @@ type Source interface {
 	// Next blocks until there is something to hand over: at least one change,
 	// fault or finished chunk, or progress worth telling, at the latest about
 	// half a second after the call. Changes of one table come in order over all
-	// slices. The slice belongs to the caller.
+	// slices, save those that say they are late. The slice belongs to the caller.
+	//
+	// Where a source reads in another order than that of keys (a topic whose ranges
+	// were sent again, several partitions, a read that counts at an older place), its
+	// own cursor tells it what it has read, and it marks as Late each change that
+	// stands before one it handed over earlier for the same keys. Whether such a
+	// change is new is for bronze to tell, by its position. What is at or below
+	// bronze's cursor and not marked was sent before, and changes nothing.
 	Next(ctx context.Context) (Slice, error)
 	// Confirm tells the source that everything up to the position is saved, so
 	// that it may forget it. It may be repeated; a lower one is ignored.
@@ -156,6 +163,11 @@ type LayerState struct {
 	// CommitTime is the newest commit time that the layer holds, in microseconds
 	// since 1970 UTC; 0 when it is empty.
 	CommitTime int64
+	// Late numbers the last late changes: of bronze, how many commits have admitted
+	// some; of a layer, up to which of them it has made keys anew.
+	Late int64
+	// Remade is how often keys of the layer were made anew from bronze.
+	Remade int64
 }
 
 // Commit describes one commit to a layer.
@@ -173,7 +185,8 @@ type Commit struct {
 type Bronze interface {
 	// State reads the layer's state from the catalog.
 	State(ctx context.Context) (LayerState, error)
-	// Append writes the changes and the state in one commit. It resolves a lost
+	// Append writes the changes and the state in one commit. Late changes, which come
+	// in any order, get the number to.Late. It resolves a lost
 	// reply itself: when it returns nil the rows are there once, when it returns
 	// an error they are not there unless State says so.
 	Append(ctx context.Context, batches []*change.Batch, to LayerState) (Commit, error)
@@ -181,7 +194,27 @@ type Bronze interface {
 	// order, in batches of at most about maxRows changes, never ending between the
 	// halves of a key move. Batches belong to the caller.
 	Read(ctx context.Context, after, through catalog.Position, maxRows int) iter.Seq2[*change.Batch, error]
+	// ReadKeys is Read of the changes that concern the keys; Whole is not set. It
+	// reads the keys of all of bronze that may have some, and the rest where there
+	// are any.
+	ReadKeys(ctx context.Context, keys *fold.KeySet, after, through catalog.Position, maxRows int) iter.Seq2[*change.Batch, error]
+	// ReadLate yields the late changes that were admitted after a number, in any
+	// order.
+	ReadLate(ctx context.Context, after int64, maxRows int) iter.Seq2[*change.Batch, error]
+	// Holds reports, for each position, whether a change stands there.
+	Holds(ctx context.Context, positions []catalog.Position) ([]bool, error)
+	// First returns the position of the first change that did not come late, when
+	// bronze does not hold every change any more that was appended: what came before
+	// is gone. Zero when bronze holds them all.
+	First(ctx context.Context) (catalog.Position, error)
 }
+
+// ErrTooMuch is returned by FindKeys when the rows take more than they may.
+var ErrTooMuch = errors.New("the rows of these keys take too much memory")
+
+// ErrNoBefore is returned by FindBefore when the layer does not show any more what it
+// held then.
+var ErrNoBefore = errors.New("the layer's state before the transaction is gone")
 
 // Current is the SCD1 layer. Cells of an image that are Unavailable are NULL in
 // the lake and named in the row's _unavailable_columns, so that Find returns them
@@ -191,6 +224,15 @@ type Current interface {
 	// Find returns the layer's rows of the touched keys, in any order; keys that
 	// it does not hold are left out.
 	Find(ctx context.Context, touched fold.Touched) ([]fold.CurrentFound, error)
+	// FindKeys returns the rows of the keys, with images, or ErrTooMuch when they take
+	// more than so many bytes.
+	FindKeys(ctx context.Context, keys *fold.KeySet, maxBytes int) ([]fold.CurrentFound, error)
+	// Before returns the cursor that the layer had before the first commit with a part
+	// of the transaction in which its cursor stands, or ErrNoBefore when the layer does
+	// not show any more what it held then, or keys were made anew since.
+	Before(ctx context.Context) (catalog.Position, error)
+	// FindBefore returns what the layer held then of the touched keys, with images.
+	FindBefore(ctx context.Context, touched fold.Touched) (fold.CurrentBefore, error)
 	// Write applies the result and the state in one commit, or fails with ErrStale.
 	// A lost reply is resolved as in Bronze.Append. An empty result still moves
 	// the state.
@@ -204,6 +246,15 @@ type History interface {
 	// and closed, of the keys of whole (few, and seldom any); with images always,
 	// in any order.
 	Find(ctx context.Context, touched fold.Touched, whole [][]byte) ([]fold.VersionFound, error)
+	// FindClosed returns fold.Closed of each of the keys that has a closed version
+	// which ended after a time, in microseconds since 1970 UTC.
+	FindClosed(ctx context.Context, keys [][]byte, since int64) ([]fold.VersionFound, error)
+	// FindKeys is as Current.FindKeys, with every version.
+	FindKeys(ctx context.Context, keys *fold.KeySet, maxBytes int) ([]fold.VersionFound, error)
+	// Before is as Current.Before.
+	Before(ctx context.Context) (catalog.Position, error)
+	// FindBefore is as Current.FindBefore, with open versions.
+	FindBefore(ctx context.Context, touched fold.Touched) (fold.HistoryBefore, error)
 	// Write is as Current.Write.
 	Write(ctx context.Context, result fold.HistoryResult, to LayerState) (Commit, error)
 }

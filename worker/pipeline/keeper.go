@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/lakeweir/lakeweir/catalog"
 	"github.com/lakeweir/lakeweir/worker/change"
-	"github.com/lakeweir/lakeweir/worker/fold"
 )
 
 // keeper keeps one table's layers: it saves changes to bronze, then folds them
@@ -24,11 +24,14 @@ type keeper struct {
 	// folded is when the layers were last brought up to bronze.
 	folded time.Time
 	// unsure says that a commit's outcome is unknown: read the states again first.
-	unsure bool
-	lacks  lacks
+	unsure      bool
+	lacks       lacks
+	remakeBytes int // Limits.RemakeBytes
 	// yields reports, when set, that a layer that catches up from bronze is to stop
 	// after the piece it has committed.
 	yields func() bool
+	// whole says that bronze is known to end where a transaction ends.
+	whole bool
 }
 
 // errYields is a fold that stopped between two pieces; the layer goes on from there.
@@ -58,6 +61,7 @@ func (k *keeper) open(ctx context.Context, lake Lake, table *catalog.Table, sche
 
 // refresh reads what the layers themselves say.
 func (k *keeper) refresh(ctx context.Context) error {
+	k.whole = false
 	bronze, err := k.layers.Bronze.State(ctx)
 	if err != nil {
 		return err
@@ -106,21 +110,33 @@ func setBack(bronze LayerState, what string, than LayerState) error {
 // from there.
 func (k *keeper) save(ctx context.Context, table *catalog.Table, batches []*change.Batch, foldNow bool, now func() time.Time) (BatchRecord, error) {
 	rec := BatchRecord{Table: table.Name.String(), ID: uuid.NewString(), From: k.bronze.Cursor}
-	batches = k.unsaved(batches)
+	batches, late := k.unsaved(batches)
+	late, err := k.admitted(ctx, batches, late)
+	if err != nil {
+		k.unsure = true
+		return rec, fmt.Errorf("look for late changes in bronze: %w", err)
+	}
 	count(&rec, batches)
-	before := k.bronze
-	if len(batches) > 0 {
+	count(&rec, late)
+	f := folding{table: table, before: k.bronze, batches: batches, late: late}
+	if len(batches)+len(late) > 0 {
 		to := after(k.bronze, batches)
-		c, err := k.layers.Bronze.Append(ctx, batches, to)
+		if len(late) > 0 {
+			to.Late++
+		}
+		c, err := k.layers.Bronze.Append(ctx, slices.Concat(batches, late), to)
 		if err != nil {
 			k.unsure = true
 			return rec, fmt.Errorf("save to bronze: %w", err)
 		}
 		k.bronze, rec.Bronze = to, c
+		if n := len(batches); n > 0 {
+			k.whole = batches[n-1].Whole
+		}
 	}
 	rec.To = k.bronze.Cursor
 	if foldNow {
-		err := k.foldInto(ctx, table, before, batches, &rec)
+		err := k.foldInto(ctx, &f, &rec)
 		if err != nil && !errors.Is(err, errYields) {
 			k.unsure = true
 			return rec, err
@@ -131,27 +147,6 @@ func (k *keeper) save(ctx context.Context, table *catalog.Table, batches []*chan
 	}
 	rec.At = now()
 	return rec, nil
-}
-
-// unsaved leaves out what bronze already has, which comes again after a commit
-// whose outcome was unknown.
-func (k *keeper) unsaved(batches []*change.Batch) []*change.Batch {
-	if k.bronze.Cursor.IsZero() {
-		return batches
-	}
-	var out []*change.Batch
-	for _, b := range batches {
-		i := 0
-		for i < len(b.Changes) && b.Changes[i].Position.Compare(k.bronze.Cursor.Position) <= 0 {
-			i++
-		}
-		b.Changes = b.Changes[i:]
-		stale := b.Snapshot == nil || k.bronze.Snapshot != nil && progressOf(b.Snapshot) == progressOf(k.bronze.Snapshot)
-		if len(b.Changes) > 0 || !stale {
-			out = append(out, b)
-		}
-	}
-	return out
 }
 
 type progressKey struct {
@@ -181,126 +176,8 @@ func after(s LayerState, batches []*change.Batch) LayerState {
 
 // lagging reports whether a layer is behind bronze.
 func (k *keeper) lagging() bool {
-	return k.opened && (k.layers.Current != nil && behind(k.current, k.bronze) || k.layers.History != nil && behind(k.history, k.bronze))
-}
-
-// foldInto brings both layers up to bronze: from the batches in memory when the
-// layer stood where they begin, else from bronze itself.
-func (k *keeper) foldInto(ctx context.Context, table *catalog.Table, before LayerState, batches []*change.Batch, rec *BatchRecord) error {
-	if k.layers.Current != nil {
-		c, err := k.advance(ctx, &k.current, before, batches, func(ctx context.Context, b []*change.Batch, to LayerState) (Commit, error) {
-			touched := fold.TouchedCurrent(table, b)
-			found, err := k.layers.Current.Find(ctx, touched)
-			if err != nil {
-				return Commit{}, err
-			}
-			result := fold.Current(table, k.current.Cursor.Position, b, found)
-			if err := k.requestCurrent(ctx, table, result); err != nil {
-				return Commit{}, err
-			}
-			return k.layers.Current.Write(ctx, result, to)
-		}, k.layers.Current.State)
-		rec.Current = c
-		if err != nil {
-			return fmt.Errorf("fold into current: %w", err)
-		}
-	}
-	if k.layers.History != nil {
-		c, err := k.advance(ctx, &k.history, before, batches, func(ctx context.Context, b []*change.Batch, to LayerState) (Commit, error) {
-			cursor := k.history.Cursor.Position
-			touched := fold.TouchedHistory(b)
-			found, err := k.layers.History.Find(ctx, touched, nil)
-			if err != nil {
-				return Commit{}, err
-			}
-			if whole := fold.WholeHistory(cursor, b, found); len(whole) > 0 {
-				if found, err = k.layers.History.Find(ctx, touched, whole); err != nil {
-					return Commit{}, err
-				}
-			}
-			result := fold.History(table, cursor, b, found)
-			if err := k.requestHistory(ctx, table, result); err != nil {
-				return Commit{}, err
-			}
-			return k.layers.History.Write(ctx, result, to)
-		}, k.layers.History.State)
-		rec.History = c
-		if err != nil {
-			return fmt.Errorf("fold into history: %w", err)
-		}
-	}
-	return nil
-}
-
-type step func(ctx context.Context, batches []*change.Batch, to LayerState) (Commit, error)
-
-// advance brings one layer from its state up to bronze.
-func (k *keeper) advance(ctx context.Context, layer *LayerState, before LayerState, batches []*change.Batch, write step,
-	state func(context.Context) (LayerState, error),
-) (Commit, error) {
-	var total Commit
-	stale := 0
-	for layer.Cursor != k.bronze.Cursor {
-		c, err := k.advanceOnce(ctx, layer, before, batches, write)
-		total = total.plus(c)
-		switch {
-		case err == nil:
-			stale = 0
-		case errors.Is(err, ErrStale) && stale < maxStale:
-			// Another writer committed. It may also have rolled the layer back: what
-			// the layer itself says counts.
-			stale++
-			if *layer, err = state(ctx); err != nil {
-				return total, err
-			}
-		case errors.Is(err, ErrStale):
-			return total, catalog.Errorf(catalog.Conflict, catalog.CodeLakeConflict,
-				"find out what else writes to the table; Lakeweir must be the only one to change its rows",
-				"another writer committed to the layer %d times in a row", stale+1)
-		default:
-			return total, err
-		}
-	}
-	return total, nil
-}
-
-func (k *keeper) advanceOnce(ctx context.Context, layer *LayerState, before LayerState, batches []*change.Batch, write step) (Commit, error) {
-	if layer.Cursor == before.Cursor && len(batches) > 0 {
-		to := LayerState{Cursor: k.bronze.Cursor, CommitTime: k.bronze.CommitTime}
-		c, err := write(ctx, batches, to)
-		if err == nil {
-			*layer = to
-		}
-		return c, err
-	}
-	if behind(k.bronze, *layer) {
-		return Commit{}, setBack(k.bronze, "a layer made of it holds every change up to", *layer)
-	}
-	var total Commit
-	for b, err := range k.layers.Bronze.Read(ctx, layer.Cursor.Position, k.bronze.Cursor.Position, catchUpRows) {
-		if err != nil {
-			return total, fmt.Errorf("read bronze: %w", err)
-		}
-		to := after(*layer, []*change.Batch{b})
-		to.Cursor.Epoch = k.bronze.Cursor.Epoch
-		c, err := write(ctx, []*change.Batch{b}, to)
-		total = total.plus(c)
-		if err != nil {
-			return total, err
-		}
-		*layer = to
-		if layer.Cursor != k.bronze.Cursor && k.yields != nil && k.yields() {
-			return total, errYields
-		}
-	}
-	if layer.Cursor != k.bronze.Cursor {
-		if layer.Cursor.Position != k.bronze.Cursor.Position {
-			return total, catalog.Errorf(catalog.Internal, catalog.CodeInternal, "",
-				"bronze says it holds changes up to %s, but has none after %s", k.bronze.Cursor.Position, layer.Cursor.Position)
-		}
-		layer.Cursor = k.bronze.Cursor // a new epoch, the same place
-	}
-	return total, nil
+	short := func(s LayerState) bool { return behind(s, k.bronze) || s.Late < k.bronze.Late }
+	return k.opened && (k.layers.Current != nil && short(k.current) || k.layers.History != nil && short(k.history))
 }
 
 func (c Commit) plus(d Commit) Commit {

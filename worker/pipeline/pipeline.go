@@ -49,7 +49,7 @@ func New(cfg Config) *Pipeline {
 	p.rereads = newRereading(cfg)
 	for _, t := range cfg.Tables {
 		run := &tableRun{table: t, state: catalog.Pending, masks: map[*catalog.Schema]Mask{}}
-		run.lacks.rereads = cfg.Rereads
+		run.lacks.rereads, run.remakeBytes = cfg.Rereads, cfg.Limits.RemakeBytes
 		p.tables = append(p.tables, run)
 		p.byName[t.Name.String()] = run
 	}
@@ -270,7 +270,9 @@ func (p *Pipeline) accept(ctx context.Context, s Slice) {
 	}
 	p.through = max(p.through, s.Through)
 	for _, t := range p.tables {
-		t.over(s.Through)
+		if t.ending == nil { // else its transaction may go on in what a fault keeps out
+			t.over(s.Through)
+		}
 	}
 	if !s.ReadAt.IsZero() {
 		p.readAt = s.ReadAt

@@ -24,6 +24,7 @@ type world struct {
 	log      *pipelinetest.Log
 	lake     *pipelinetest.Lake
 	observer *pipelinetest.Observer
+	limits   pipeline.Limits
 }
 
 // newWorld makes tables with random lives whose logs are interleaved.
@@ -36,14 +37,15 @@ func newWorld(t *rapid.T, tables int) *world {
 		model := foldtest.NewSource()
 		model.Live(t, 8)
 		w.tables, w.models = append(w.tables, table), append(w.models, model)
-		schema := foldtest.NewSchema()
-		for _, part := range foldtest.Cut(t, model.Log, true) {
-			if len(part) > 0 {
-				w.log.Parts = append(w.log.Parts, pipelinetest.Part{Table: table, Schema: schema, Events: part})
-			}
-		}
+		w.log.Parts = append(w.log.Parts, pipelinetest.Parts(t, table, model.Log)...)
 	}
 	slices.SortStableFunc(w.log.Parts, func(a, b pipelinetest.Part) int { return int(a.End()) - int(b.End()) })
+	w.lake.Forgetful = rapid.IntRange(0, 9).Draw(t, "forgetful") == 0
+	w.limits = pipeline.Limits{
+		SaveEvery: time.Nanosecond, ReportEvery: time.Millisecond, DrainWithin: 10 * time.Second,
+		BatchRows:   rapid.SampledFrom([]int{1, 3, 250_000}).Draw(t, "batch rows"),
+		RemakeBytes: rapid.SampledFrom([]int{1, 3000, 64 << 20}).Draw(t, "remake bytes"),
+	}
 	return w
 }
 
@@ -51,7 +53,7 @@ func (w *world) pipeline() (*pipeline.Pipeline, *pipelinetest.Source) {
 	reader := pipelinetest.NewSource(w.log)
 	return pipeline.New(pipeline.Config{
 		Source: &catalog.Source{Name: "shop"}, Tables: w.tables, Reader: reader, Lake: w.lake, Observer: w.observer,
-		Limits: pipeline.Limits{SaveEvery: time.Nanosecond, ReportEvery: time.Millisecond, DrainWithin: 10 * time.Second},
+		Limits: w.limits,
 	}), reader
 }
 
@@ -99,7 +101,27 @@ func (w *world) requireEqual(t *rapid.T) {
 		for _, e := range w.models[i].Log {
 			want = append(want, e.Position())
 		}
+		slices.SortFunc(positions, catalog.Position.Compare) // late ones stand where they came
 		require.Equal(t, want, positions, "bronze of %s has each change once, in order", table.Name)
+	}
+}
+
+// script says what becomes of the next commits.
+func (w *world) script(outcomes []pipelinetest.Outcome) {
+	next := make(chan pipelinetest.Outcome, len(outcomes))
+	for _, o := range outcomes {
+		next <- o
+	}
+	w.lake.Outcome = func(_ string, layer catalog.Layer) pipelinetest.Outcome {
+		select {
+		case o := <-next:
+			if o == pipelinetest.Stale && layer == catalog.Bronze {
+				return pipelinetest.Lands
+			}
+			return o
+		default:
+			return pipelinetest.Lands
+		}
 	}
 }
 
@@ -110,21 +132,7 @@ func TestEveryTableEqualsItsSourceWhateverCommitsDo(t *testing.T) {
 		outcomes := rapid.SliceOfN(rapid.SampledFrom([]pipelinetest.Outcome{
 			pipelinetest.Lands, pipelinetest.Lands, pipelinetest.Stale, pipelinetest.Crash, pipelinetest.Dies,
 		}), 0, 12).Draw(t, "outcomes")
-		next := make(chan pipelinetest.Outcome, len(outcomes))
-		for _, o := range outcomes {
-			next <- o
-		}
-		w.lake.Outcome = func(_ string, layer catalog.Layer) pipelinetest.Outcome {
-			select {
-			case o := <-next:
-				if o == pipelinetest.Stale && layer == catalog.Bronze {
-					return pipelinetest.Lands
-				}
-				return o
-			default:
-				return pipelinetest.Lands
-			}
-		}
+		w.script(outcomes)
 		for w.run(t) {
 			w.lake.Revive()
 		}
@@ -133,10 +141,29 @@ func TestEveryTableEqualsItsSourceWhateverCommitsDo(t *testing.T) {
 	})
 }
 
+func TestLateChangesTakeTheirPlace(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t, rapid.IntRange(1, 2).Draw(t, "tables"))
+		w.log.Parts = pipelinetest.Delay(t, w.log.Parts)
+		outcomes := rapid.SliceOfN(rapid.SampledFrom([]pipelinetest.Outcome{
+			pipelinetest.Lands, pipelinetest.Lands, pipelinetest.Lands, pipelinetest.Stale, pipelinetest.Crash, pipelinetest.Dies, pipelinetest.Unknown,
+		}), 0, 20).Draw(t, "outcomes")
+		w.script(outcomes)
+		for w.run(t) {
+			w.lake.Revive()
+		}
+		w.lake.Outcome = nil
+		w.run(t)
+		w.requireEqual(t)
+	})
+}
+
 func TestAKillAtEveryCommitLosesAndDoublesNothing(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t, 1)
+		w.limits.RemakeBytes = 64 << 20 // in one commit, so that it gets anywhere
 		outcome := rapid.SampledFrom([]pipelinetest.Outcome{pipelinetest.Crash, pipelinetest.Dies}).Draw(t, "outcome")
 		var n atomic.Int64
 		every := rapid.IntRange(1, 3).Draw(t, "every")

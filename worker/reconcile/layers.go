@@ -128,7 +128,7 @@ func (t *tableRun) refoldAll(ctx context.Context, c *cut, parts *partition) (nee
 // refold folds one part of bronze. When that takes too much memory it returns nil
 // and about how many times as much as it may.
 func (t *tableRun) refold(ctx context.Context, c *cut, parts *partition, part int) (*refold, float64, error) {
-	f := newRefold(t.table, t.schema, t.forms)
+	f := newRefold(t.table, t.forms)
 	var last catalog.Position
 	var events int64
 	for b, err := range t.layers.Bronze.Read(ctx, catalog.Position{}, c.cursor.Position, readRows) {
@@ -143,11 +143,9 @@ func (t *tableRun) refold(ctx context.Context, c *cut, parts *partition, part in
 				t.wrong.add(digest{}, "bronze: an event at %s is read after one at %s", p, last)
 			}
 		}
-		if err := f.apply(parts.take(b, part)); err != nil {
-			return nil, 0, err
-		}
+		f.apply(parts.take(b, part))
 		if !f.fits(t.cfg.RefoldBytes) {
-			return nil, float64(f.size()) / float64(t.cfg.RefoldBytes) * float64(max(t.result.BronzeEvents, events)) / float64(events), nil
+			return nil, float64(f.derived.Size()) / float64(t.cfg.RefoldBytes) * float64(max(t.result.BronzeEvents, events)) / float64(events), nil
 		}
 	}
 	return f, 0, nil
@@ -156,9 +154,9 @@ func (t *tableRun) refold(ctx context.Context, c *cut, parts *partition, part in
 // compareRefold compares one part of the layers with what was folded.
 func (t *tableRun) compareRefold(ctx context.Context, c *cut, f *refold, parts *partition, part int) error {
 	key, n := t.schema.Key, len(t.schema.Columns)
-	if f.current != nil {
+	if f.table.Current {
 		folded := folding{what: "current", ledger: newLedger(), parts: parts, part: part, d: digester{forms: t.forms}}
-		f.current.each(func(v *fold.CurrentRow) {
+		for _, v := range f.derived.Rows() {
 			p := v.Stamp.Position
 			id := folded.d.key(v.Image.Rows, v.Image.Row, key)
 			folded.put(id, folded.content(v.Image.Rows, v.Image.Row, n, []int64{
@@ -170,21 +168,21 @@ func (t *tableRun) compareRefold(ctx context.Context, c *cut, f *refold, parts *
 					folded.allow(id, folded.content(v.Image.Rows, v.Image.Row, n, append([]int64{bit(v.Deleted)}, read.own()...)))
 				}
 			}
-		})
+		}
 		folded.reads = f.reads
 		own := []string{ownDeleted, ownFromSnapshot, ownGeneration, ownCommitLSN, ownOrdinal, ownLSN, ownUpdatedAt, ownSourceTS}
 		if err := t.compareFolded(ctx, c.current, &folded, own, nil); err != nil {
 			return err
 		}
 	}
-	if f.history != nil {
+	if f.table.History {
 		folded := folding{what: "history", ledger: newLedger(), parts: parts, part: part, d: digester{forms: t.forms}}
-		f.history.each(func(v *fold.Version) {
+		for _, v := range f.derived.Versions() {
 			p := v.Stamp.Position
 			id := []int64{v.From, int64(p.Generation), int64(p.Commit), int64(p.Ordinal)}
 			folded.put(folded.identity(v.Image.Rows, v.Image.Row, key, id), folded.content(v.Image.Rows, v.Image.Row, n, append(id,
 				v.To, bit(v.To == fold.Open), int64(v.Stamp.LSN), v.Stamp.CommitTime, int64(v.Op))))
-		})
+		}
 		own := []string{ownValidFrom, ownGeneration, ownCommitLSN, ownOrdinal, ownValidTo, ownIsCurrent, ownLSN, ownSourceTS, ownOp}
 		if err := t.compareFolded(ctx, c.history, &folded, own, []int{0, 1, 2, 3}); err != nil {
 			return err

@@ -30,16 +30,14 @@ func (e *rereadEvent) own() []int64 {
 }
 
 // learn notes what a batch that was just folded reads again without a change.
-func (r *rereads) learn(b *change.Batch, l *memoryLayer[fold.CurrentRow], forms []typemap.KeyForm) {
+func (r *rereads) learn(b *change.Batch, folded *fold.Derivation, forms []typemap.KeyForm) {
 	d := digester{forms: forms}
 	for i := range b.Changes {
 		c := &b.Changes[i]
 		if !c.WasRead() {
 			continue
 		}
-		wrote := false
-		l.findKey(c.Key, func(_ change.Place, v *fold.CurrentRow) { wrote = wrote || v.Stamp.Position == c.Position })
-		if wrote {
+		if v, ok := folded.Row(c.Key); ok && v.Stamp.Position == c.Position {
 			continue // as most are: the reading of a new table
 		}
 		if *r == nil {

@@ -2,9 +2,11 @@ package foldtest
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
+	"github.com/lakeweir/lakeweir/catalog"
 	"github.com/lakeweir/lakeweir/worker/change"
 	"github.com/lakeweir/lakeweir/worker/fold"
 )
@@ -66,6 +68,91 @@ func (l *Layers) FindHistory(t fold.Touched, whole [][]byte) []fold.VersionFound
 	return found
 }
 
+// Copy returns the layers as they are now.
+func (l *Layers) Copy() *Layers {
+	return &Layers{current: maps.Clone(l.current), history: maps.Clone(l.history), next: l.next}
+}
+
+// FindCurrentKeys returns the current rows of the keys, images copied.
+func (l *Layers) FindCurrentKeys(keys *fold.KeySet) []fold.CurrentFound {
+	all := l.FindCurrent(fold.Touched{All: true, ImageAll: true})
+	return slices.DeleteFunc(all, func(f fold.CurrentFound) bool { return !keys.Has(f.Key) })
+}
+
+// FindHistoryKeys returns every version of the keys, images copied.
+func (l *Layers) FindHistoryKeys(keys *fold.KeySet) []fold.VersionFound {
+	var found []fold.VersionFound
+	for _, p := range l.places() {
+		v, ok := l.history[p]
+		if !ok {
+			continue
+		}
+		if key, _ := v.Image.Rows.AppendKey(nil, v.Image.Row); keys.Has(key) {
+			v.Image = copied(v.Image)
+			found = append(found, fold.VersionFound{Key: key, Place: p, Row: v})
+		}
+	}
+	return found
+}
+
+// FindClosed returns when the last closed version of each of the keys ended, when
+// that was after a time.
+func (l *Layers) FindClosed(keys [][]byte, since int64) []fold.VersionFound {
+	var found []fold.VersionFound
+	for _, key := range keys {
+		last := since
+		for _, v := range l.FindHistoryKeys(fold.NewKeySet(key)) {
+			if v.Row.To != fold.Open {
+				last = max(last, v.Row.To)
+			}
+		}
+		if last > since {
+			found = append(found, fold.Closed(key, last))
+		}
+	}
+	return found
+}
+
+// CurrentBefore returns what the layer held of the touched keys before, and which of
+// their rows are new.
+func (l *Layers) CurrentBefore(before *Layers, cursor catalog.Position, t fold.Touched) fold.CurrentBefore {
+	out := fold.CurrentBefore{Cursor: cursor, Found: before.FindCurrent(t)}
+	had := map[change.Place]bool{}
+	for i := range out.Found {
+		p := &out.Found[i].Place
+		had[*p] = true
+		if _, ok := l.current[*p]; !ok {
+			p.File = fold.Gone
+		}
+	}
+	for _, f := range l.FindCurrent(t) {
+		if !had[f.Place] {
+			out.Since = append(out.Since, f.Place)
+		}
+	}
+	return out
+}
+
+// HistoryBefore is CurrentBefore for history.
+func (l *Layers) HistoryBefore(before *Layers, cursor catalog.Position, t fold.Touched) fold.HistoryBefore {
+	out := fold.HistoryBefore{Cursor: cursor, Found: before.FindHistory(t, nil)}
+	for i := range out.Found {
+		if p := &out.Found[i].Place; l.history[*p].Image.IsZero() {
+			p.File = fold.Gone
+		}
+	}
+	keys := fold.NewKeySet(t.Keys...)
+	if t.All {
+		keys = fold.AllKeys()
+	}
+	for _, f := range l.FindHistoryKeys(keys) {
+		if _, had := before.history[f.Place]; !had {
+			out.Since = append(out.Since, f.Place)
+		}
+	}
+	return out
+}
+
 func (l *Layers) places() []change.Place {
 	var out []change.Place
 	for n := range l.next {
@@ -125,10 +212,15 @@ func (l *Layers) CurrentText() string {
 func (l *Layers) HistoryText() string {
 	var lines []string
 	for _, v := range l.history {
-		lines = append(lines, fmt.Sprintf("%s [%d, %d)", RowText(v.Image), v.From, v.To))
+		lines = append(lines, VersionText(v))
 	}
 	slices.Sort(lines)
 	return strings.Join(lines, "\n")
+}
+
+// VersionText prints a version of the model's schema.
+func VersionText(v fold.Version) string {
+	return fmt.Sprintf("%s [%d, %d) %c %s", RowText(v.Image), v.From, v.To, v.Op, v.Stamp.Position)
 }
 
 // RowText prints a row of the model's schema.

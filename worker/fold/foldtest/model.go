@@ -53,12 +53,18 @@ type row struct {
 	id   int64
 	a, c int64 // 0 is NULL
 	body *text
+	// What the log says of it last, and the operation that made it what it is within
+	// a transaction; 0 when the transaction did not touch it.
+	at catalog.Position
+	op change.Op
 }
 
 type interval struct {
 	id, a, c int64
 	body     *text
 	from, to int64
+	at       catalog.Position
+	op       change.Op
 }
 
 // Source is a plain model of a database table and of the log it writes. It knows
@@ -67,12 +73,14 @@ type Source struct {
 	rows    map[int64]*row // by key, after the last commit
 	seen    map[*row]bool
 	history []interval
-	open    map[int64]int // index in history by key
+	open    map[int64]int   // index in history by key
+	last    map[int64]int64 // when the key's newest version began or ended
 	Log     []Event
 	commit  catalog.LSN
 	time    int64
 	texts   int
-	Calm    bool // no rows move through occupied keys, no two transactions share a time
+	// Steady keeps the clock from running backwards.
+	Steady bool
 }
 
 // Event is one entry of the log.
@@ -89,7 +97,7 @@ type Event struct {
 
 // NewSource returns a model whose table is empty.
 func NewSource() *Source {
-	return &Source{rows: map[int64]*row{}, seen: map[*row]bool{}, open: map[int64]int{}, commit: 1000, time: 1_000_000}
+	return &Source{rows: map[int64]*row{}, seen: map[*row]bool{}, open: map[int64]int{}, last: map[int64]int64{}, commit: 1000, time: 1_000_000}
 }
 
 func (s *Source) newText(value string, known bool) *text {
@@ -101,11 +109,14 @@ func (s *Source) newText(value string, known bool) *text {
 // of them.
 func (s *Source) Transaction(t *rapid.T) {
 	s.commit += 8 * catalog.LSN(rapid.IntRange(1, 4).Draw(t, "lsn"))
-	least := 0
-	if s.Calm {
-		least = 1
+	least := -6
+	if s.Steady {
+		least = 0
 	}
-	s.time += int64(rapid.IntRange(least, 3).Draw(t, "clock"))
+	s.time += int64(rapid.IntRange(least, 4).Draw(t, "clock"))
+	for _, r := range s.rows {
+		r.op = 0
+	}
 	before := map[int64]row{}
 	for id, r := range s.rows {
 		if s.seen[r] {
@@ -118,6 +129,12 @@ func (s *Source) Transaction(t *rapid.T) {
 		e := Event{
 			op: op, id: r.id, other: other, a: r.a, c: r.c, unsent: unsent && op != change.Delete, time: s.time,
 			position: catalog.Position{Generation: 1, Commit: s.commit, Ordinal: ordinal},
+		}
+		if op != change.Delete {
+			r.at = e.position
+			if op != change.Update || r.op == 0 {
+				r.op = op
+			}
 		}
 		if r.body != nil && !e.unsent {
 			e.body = r.body.value
@@ -241,15 +258,15 @@ func (e Event) FollowsHalf() bool { return e.op == change.Create && e.other != 0
 // Position returns where the event stands.
 func (e Event) Position() catalog.Position { return e.position }
 
+// Time returns when the event's transaction committed.
+func (e Event) Time() int64 { return e.time }
+
 // SameTransaction reports whether two events are of one transaction or chunk.
 func SameTransaction(a, b Event) bool { return a.position.Commit == b.position.Commit }
 
 // allSeen reports whether the lake knows every row. Rows that move through a key
 // occupied by a row it does not know yet are only right once that key is read.
 func (s *Source) allSeen() bool {
-	if s.Calm {
-		return false
-	}
 	for _, r := range s.rows {
 		if !s.seen[r] {
 			return false
@@ -277,6 +294,7 @@ func (s *Source) Read(t *rapid.T) {
 		}
 		r := s.rows[id]
 		s.seen[r] = true
+		r.op, r.at = change.Read, catalog.Position{Generation: 1, Commit: s.commit - 1, Ordinal: ordinal}
 		e := Event{op: change.Read, id: id, a: r.a, c: r.c, time: s.time, position: catalog.Position{Generation: 1, Commit: s.commit - 1, Ordinal: ordinal}}
 		if r.body != nil {
 			r.body.known = true
@@ -301,6 +319,7 @@ func (s *Source) compare(before map[int64]row, at int64) {
 		was, had := before[id]
 		is, has := now[id]
 		i, open := s.open[id]
+		at := max(at, s.last[id]) // the key's time does not run backwards
 		switch {
 		case had && has && open && was.a == is.a && was.body == is.body:
 			s.history[i].c = is.c
@@ -308,7 +327,7 @@ func (s *Source) compare(before map[int64]row, at int64) {
 			s.history[i].to = at
 			s.begin(is, at)
 		case had:
-			s.history[i].to = at
+			s.history[i].to, s.last[id] = at, at
 			delete(s.open, id)
 		case has:
 			s.begin(is, at)
@@ -317,8 +336,8 @@ func (s *Source) compare(before map[int64]row, at int64) {
 }
 
 func (s *Source) begin(r *row, at int64) {
-	s.open[r.id] = len(s.history)
-	s.history = append(s.history, interval{id: r.id, a: r.a, c: r.c, body: r.body, from: at, to: fold.Open})
+	s.open[r.id], s.last[r.id] = len(s.history), at
+	s.history = append(s.history, interval{id: r.id, a: r.a, c: r.c, body: r.body, from: at, to: fold.Open, at: r.at, op: r.op})
 }
 
 func sortedKeys(m map[int64]*row) []int64 {
@@ -372,6 +391,9 @@ func Batch(t *catalog.Table, schema *catalog.Schema, events []Event) *change.Bat
 	for i := range events {
 		e := &events[i]
 		c := change.Change{Op: e.op, Before: -1, After: -1, Other: -1, Position: e.position, LSN: e.position.Commit, CommitTime: e.time}
+		if e.op != change.Read {
+			c.TxID = uint64(e.position.Commit)
+		}
 		if e.op != change.Truncate {
 			c.Key = Key(e.id)
 			if e.op == change.Delete {
@@ -408,7 +430,7 @@ func (s *Source) CurrentText() string {
 func (s *Source) HistoryText() string {
 	var lines []string
 	for _, v := range s.history {
-		lines = append(lines, fmt.Sprintf("%s [%d, %d)", wantText(v.id, v.a, v.c, v.body), v.from, v.to))
+		lines = append(lines, fmt.Sprintf("%s [%d, %d) %c %s", wantText(v.id, v.a, v.c, v.body), v.from, v.to, v.op, v.at))
 	}
 	slices.SortFunc(lines, cmp.Compare)
 	return strings.Join(lines, "\n")

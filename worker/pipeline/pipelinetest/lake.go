@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"slices"
 	"sync"
 
 	"github.com/lakeweir/lakeweir/catalog"
@@ -32,6 +33,8 @@ const (
 // set, is asked before each commit.
 type Lake struct {
 	Outcome func(table string, layer catalog.Layer) Outcome
+	// Forgetful makes the layers forget what they held before.
+	Forgetful bool
 	// Died is closed by the first commit that crashes; then every call fails until
 	// Revive.
 	mu     sync.Mutex
@@ -47,7 +50,16 @@ type Table struct {
 	Layers  *foldtest.Layers
 	Bronze  []*change.Batch
 	states  map[catalog.Layer]pipeline.LayerState
+	past    map[catalog.Layer][]snapshot
+	numbers map[catalog.Position]int64 // of late changes
+	cut     bool
 	Commits map[catalog.Layer]int
+}
+
+// snapshot is a layer after a commit.
+type snapshot struct {
+	state  pipeline.LayerState
+	layers *foldtest.Layers
 }
 
 // NewLake returns an empty lake.
@@ -69,7 +81,7 @@ func (l *Lake) Table(name string) *Table {
 	defer l.mu.Unlock()
 	t := l.tables[name]
 	if t == nil {
-		t = &Table{lake: l, name: name, Layers: foldtest.NewLayers(), states: map[catalog.Layer]pipeline.LayerState{}, Commits: map[catalog.Layer]int{}}
+		t = &Table{lake: l, name: name, Layers: foldtest.NewLayers(), states: map[catalog.Layer]pipeline.LayerState{}, past: map[catalog.Layer][]snapshot{}, numbers: map[catalog.Position]int64{}, Commits: map[catalog.Layer]int{}}
 		l.tables[name] = t
 	}
 	return t
@@ -118,6 +130,7 @@ func (t *Table) commit(layer catalog.Layer, to pipeline.LayerState, apply func()
 	if outcome == Lands || outcome == Unknown || outcome == Crash {
 		apply()
 		t.states[layer] = to
+		t.past[layer] = append(t.past[layer], snapshot{to, t.Layers.Copy()})
 		t.Commits[layer]++
 	}
 	switch outcome {
@@ -146,29 +159,115 @@ func (b bronze) Append(_ context.Context, batches []*change.Batch, to pipeline.L
 	return b.commit(catalog.Bronze, to, func() {
 		for _, batch := range batches {
 			b.Bronze = append(b.Bronze, copyBatch(batch, batch.Changes))
+			for i := range batch.Changes {
+				if c := &batch.Changes[i]; c.Late {
+					b.numbers[c.Position] = to.Late
+				}
+			}
 		}
 	})
 }
 
+// Read implements pipeline.Bronze.
 func (b bronze) Read(_ context.Context, after, through catalog.Position, maxRows int) iter.Seq2[*change.Batch, error] {
+	return b.read(maxRows, func(c *change.Change) bool { return c.Position.Compare(after) > 0 && c.Position.Compare(through) <= 0 })
+}
+
+// ReadKeys implements pipeline.Bronze.
+func (b bronze) ReadKeys(_ context.Context, keys *fold.KeySet, after, through catalog.Position, maxRows int) iter.Seq2[*change.Batch, error] {
+	return b.read(maxRows, func(c *change.Change) bool {
+		return c.Position.Compare(after) > 0 && c.Position.Compare(through) <= 0 && keys.Concerns(c)
+	})
+}
+
+// ReadLate implements pipeline.Bronze.
+func (b bronze) ReadLate(_ context.Context, after int64, maxRows int) iter.Seq2[*change.Batch, error] {
+	return b.read(maxRows, func(c *change.Change) bool { return b.numbers[c.Position] > after })
+}
+
+// Holds implements pipeline.Bronze.
+func (b bronze) Holds(_ context.Context, positions []catalog.Position) ([]bool, error) {
+	b.lake.mu.Lock()
+	defer b.lake.mu.Unlock()
+	out := make([]bool, len(positions))
+	for _, batch := range b.Bronze {
+		for i := range batch.Changes {
+			for n, p := range positions {
+				out[n] = out[n] || p == batch.Changes[i].Position
+			}
+		}
+	}
+	return out, nil
+}
+
+// First implements pipeline.Bronze.
+func (b bronze) First(context.Context) (catalog.Position, error) {
+	b.lake.mu.Lock()
+	defer b.lake.mu.Unlock()
+	var first catalog.Position
+	if !b.cut {
+		return first, nil
+	}
+	for _, batch := range b.Bronze {
+		for i := range batch.Changes {
+			p := batch.Changes[i].Position
+			if b.numbers[p] == 0 && (first.IsZero() || p.Compare(first) < 0) {
+				first = p
+			}
+		}
+	}
+	return first, nil
+}
+
+// Forget takes away what bronze holds up to and including a position, as its
+// retention would.
+func (t *Table) Forget(through catalog.Position) {
+	t.lake.mu.Lock()
+	defer t.lake.mu.Unlock()
+	t.cut = true
+	for _, batch := range t.Bronze {
+		batch.Changes = slices.DeleteFunc(batch.Changes, func(c change.Change) bool { return c.Position.Compare(through) <= 0 })
+	}
+}
+
+// placed is a change and the batch that it came in.
+type placed struct {
+	batch  *change.Batch
+	change change.Change
+}
+
+// read yields copies of changes in order, as many at a time as may be.
+func (b bronze) read(maxRows int, wanted func(c *change.Change) bool) iter.Seq2[*change.Batch, error] {
 	return func(yield func(*change.Batch, error) bool) {
 		b.lake.mu.Lock()
-		var out []*change.Batch
+		var all []placed
 		for _, batch := range b.Bronze {
-			var part []change.Change
-			for _, c := range batch.Changes {
-				if c.Position.Compare(after) <= 0 || c.Position.Compare(through) > 0 {
-					continue
+			for i := range batch.Changes {
+				if wanted(&batch.Changes[i]) {
+					all = append(all, placed{batch, batch.Changes[i]})
 				}
-				if len(part) >= maxRows && !c.MovedIn() {
-					out = append(out, copyBatch(batch, part))
-					part = nil
+			}
+		}
+		slices.SortStableFunc(all, func(x, y placed) int { return x.change.Position.Compare(y.change.Position) })
+		var out []*change.Batch
+		for i := range all {
+			c, from := all[i].change, all[i].batch
+			n := len(out)
+			if n == 0 || len(out[n-1].Changes) >= maxRows && !c.MovedIn() {
+				if n > 0 {
+					last := out[n-1].Changes
+					out[n-1].Whole = !fold.SameTransaction(last[len(last)-1].Position, c.Position)
 				}
-				part = append(part, c)
+				out = append(out, &change.Batch{Table: from.Table, Rows: change.NewRows(from.Rows.Schema()), Epoch: from.Epoch})
+				n++
 			}
-			if len(part) > 0 {
-				out = append(out, copyBatch(batch, part))
+			to := out[n-1]
+			for _, row := range []*int{&c.Before, &c.After, &c.Other} {
+				if *row >= 0 {
+					*row = to.Rows.CopyRow(from.Rows, *row)
+				}
 			}
+			to.Changes = append(to.Changes, c)
 		}
 		b.lake.mu.Unlock()
 		for _, batch := range out {
@@ -177,6 +276,24 @@ func (b bronze) Read(_ context.Context, after, through catalog.Position, maxRows
 			}
 		}
 	}
+}
+
+// before returns the layer before the transaction that its cursor stands inside of.
+func (t *Table) before(layer catalog.Layer) (snapshot, error) {
+	past := t.past[layer]
+	if t.lake.Forgetful || len(past) == 0 {
+		return snapshot{}, pipeline.ErrNoBefore
+	}
+	now := past[len(past)-1].state
+	for _, s := range slices.Backward(past) {
+		switch {
+		case s.state.Remade != now.Remade:
+			return snapshot{}, pipeline.ErrNoBefore
+		case !fold.SameTransaction(s.state.Cursor.Position, now.Cursor.Position):
+			return s, nil
+		}
+	}
+	return snapshot{layers: foldtest.NewLayers()}, nil
 }
 
 // copyBatch copies rows too, since folds fill them in place.
@@ -201,6 +318,33 @@ func (c current) Find(_ context.Context, touched fold.Touched) ([]fold.CurrentFo
 	return c.Layers.FindCurrent(touched), nil
 }
 
+func (c current) FindKeys(_ context.Context, keys *fold.KeySet, maxBytes int) ([]fold.CurrentFound, error) {
+	c.lake.mu.Lock()
+	defer c.lake.mu.Unlock()
+	found := c.Layers.FindCurrentKeys(keys)
+	if 1000*len(found) > maxBytes {
+		return nil, pipeline.ErrTooMuch
+	}
+	return found, nil
+}
+
+func (c current) Before(context.Context) (catalog.Position, error) {
+	c.lake.mu.Lock()
+	defer c.lake.mu.Unlock()
+	s, err := c.before(catalog.Current)
+	return s.state.Cursor.Position, err
+}
+
+func (c current) FindBefore(_ context.Context, touched fold.Touched) (fold.CurrentBefore, error) {
+	c.lake.mu.Lock()
+	defer c.lake.mu.Unlock()
+	s, err := c.before(catalog.Current)
+	if err != nil {
+		return fold.CurrentBefore{}, err
+	}
+	return c.Layers.CurrentBefore(s.layers, s.state.Cursor.Position, touched), nil
+}
+
 func (c current) Write(_ context.Context, r fold.CurrentResult, to pipeline.LayerState) (pipeline.Commit, error) {
 	return c.commit(catalog.Current, to, func() { c.Layers.WriteCurrent(r) })
 }
@@ -213,6 +357,39 @@ func (h history) Find(_ context.Context, touched fold.Touched, whole [][]byte) (
 	h.lake.mu.Lock()
 	defer h.lake.mu.Unlock()
 	return h.Layers.FindHistory(touched, whole), nil
+}
+
+func (h history) FindClosed(_ context.Context, keys [][]byte, since int64) ([]fold.VersionFound, error) {
+	h.lake.mu.Lock()
+	defer h.lake.mu.Unlock()
+	return h.Layers.FindClosed(keys, since), nil
+}
+
+func (h history) FindKeys(_ context.Context, keys *fold.KeySet, maxBytes int) ([]fold.VersionFound, error) {
+	h.lake.mu.Lock()
+	defer h.lake.mu.Unlock()
+	found := h.Layers.FindHistoryKeys(keys)
+	if 1000*len(found) > maxBytes {
+		return nil, pipeline.ErrTooMuch
+	}
+	return found, nil
+}
+
+func (h history) Before(context.Context) (catalog.Position, error) {
+	h.lake.mu.Lock()
+	defer h.lake.mu.Unlock()
+	s, err := h.before(catalog.History)
+	return s.state.Cursor.Position, err
+}
+
+func (h history) FindBefore(_ context.Context, touched fold.Touched) (fold.HistoryBefore, error) {
+	h.lake.mu.Lock()
+	defer h.lake.mu.Unlock()
+	s, err := h.before(catalog.History)
+	if err != nil {
+		return fold.HistoryBefore{}, err
+	}
+	return h.Layers.HistoryBefore(s.layers, s.state.Cursor.Position, touched), nil
 }
 
 func (h history) Write(_ context.Context, r fold.HistoryResult, to pipeline.LayerState) (pipeline.Commit, error) {

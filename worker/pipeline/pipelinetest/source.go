@@ -17,6 +17,7 @@ type Log struct {
 	mu        sync.Mutex
 	Parts     []Part // in commit order over all tables
 	Confirmed catalog.LSN
+	Most      int // how many parts may be read; 0: all
 }
 
 // Part is a stretch of one table's log that is handed over in one slice.
@@ -26,12 +27,28 @@ type Part struct {
 	Events []foldtest.Event
 	// Split says that the stretch ends inside a transaction.
 	Split bool
+	// At is where a stretch of late events stands in the log: they were written
+	// there, though they tell of an earlier time. Zero for others.
+	At catalog.LSN
 	// Fault stops the table instead.
 	Fault *catalog.Error
 }
 
-// End is the commit of the part's last event.
-func (p Part) End() catalog.LSN { return p.Events[len(p.Events)-1].Position().Commit }
+// End is where the part ends in the log: at the commit of its last event.
+func (p Part) End() catalog.LSN {
+	if p.At != 0 {
+		return p.At
+	}
+	return p.Events[len(p.Events)-1].Position().Commit
+}
+
+// Begin is where the part begins.
+func (p Part) Begin() catalog.LSN {
+	if p.At != 0 {
+		return p.At
+	}
+	return p.Events[0].Position().Commit
+}
 
 // Source reads a Log, from what was confirmed on, leaving out what bronze has.
 type Source struct {
@@ -64,7 +81,7 @@ func (s *Source) Start(_ context.Context, tables []pipeline.Resume) ([]pipeline.
 func (s *Source) Next(ctx context.Context) (pipeline.Slice, error) {
 	s.log.mu.Lock()
 	defer s.log.mu.Unlock()
-	for s.next < len(s.log.Parts) {
+	for s.next < len(s.log.Parts) && (s.log.Most == 0 || s.next < s.log.Most) {
 		p := s.log.Parts[s.next]
 		s.next++
 		if p.End() < s.log.Confirmed {
@@ -72,7 +89,7 @@ func (s *Source) Next(ctx context.Context) (pipeline.Slice, error) {
 		}
 		slice := pipeline.Slice{Through: p.End() + 8, ReadAt: time.UnixMicro(1)}
 		for _, later := range s.log.Parts[s.next:] {
-			slice.Through = min(slice.Through, later.Events[0].Position().Commit)
+			slice.Through = min(slice.Through, later.Begin())
 		}
 		name := p.Table.Name.String()
 		if p.Fault != nil {
@@ -85,7 +102,7 @@ func (s *Source) Next(ctx context.Context) (pipeline.Slice, error) {
 		b.Snapshot = &catalog.SnapshotProgress{Generation: 1, Done: true}
 		kept := b.Changes[:0]
 		for _, c := range b.Changes {
-			if c.Position.Compare(s.cursors[name]) > 0 {
+			if c.Late = p.At != 0; c.Late || c.Position.Compare(s.cursors[name]) > 0 {
 				kept = append(kept, c)
 			}
 		}
