@@ -220,3 +220,16 @@ func (r *rig) confirmed() catalog.LSN {
 	require.NoError(r.t, err)
 	return lsn
 }
+func TestATableMadeAnewWhileNoWorkerRanIsAGap(t *testing.T) {
+	t.Parallel()
+	r := c39(t, localpgtest.Database(t))
+	r.stop()
+	r.exec("DROP TABLE sg; CREATE TABLE sg (id int PRIMARY KEY, v text)")
+	r.exec("INSERT INTO sg VALUES (2, 'of another table')")
+	r.start()
+	r.wait(func(v *registry.TableView) bool { return v.Name.Name == "other" || v.State == catalog.Gap })
+	require.Contains(t, r.state("public.sg").Fault.Message, "dropped and made again")
+	r.exec("INSERT INTO other VALUES (7, 'goes on')")
+	r.wait(func(v *registry.TableView) bool { return v.Name.Name == "sg" || v.CurrentThrough >= r.endOfLog()-1<<20 })
+}
+

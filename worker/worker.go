@@ -69,8 +69,9 @@ func Run(ctx context.Context, cfg Config) error {
 		reader := postgres.New(postgres.Config{
 			Source: cfg.Source, DSN: cfg.DSN, Logger: cfg.Logger, Limits: cfg.Reader,
 			Notes: slotNotes{registry: cfg.Registry, source: cfg.Source}, TableNotes: tableNotes{registry: cfg.Registry, source: cfg.Source.Name},
-			Seal:   masks.seal,
-			Unseal: masks.unseal, MaskText: masks.maskText,
+			Partitions: partitions{cfg},
+			Seal:       masks.seal,
+			Unseal:     masks.unseal, MaskText: masks.maskText,
 		})
 		return pipeline.New(pipeline.Config{
 			Source: cfg.Source, Tables: cfg.Tables, Reader: reader, Lake: l.ForSource(cfg.Source),

@@ -21,6 +21,7 @@ const (
 	CameBack      EventKind = "came_back"      // a file names it again; detail: file
 	Started       EventKind = "started"        // a worker began to read it; detail: worker, cursor
 	Reconciled    EventKind = "reconciled"     // detail: differing, sourceRows, lakeRows, cursor
+	Partitions    EventKind = "partitions"     // partitions came with rows, or went with some; detail: attached or gone; repaired once it is mended
 )
 
 // Event is one of them.

@@ -25,6 +25,8 @@ type Config struct {
 	// TableNotes may be nil: then a gap is forgotten by the next run, and partitions
 	// that come or go while no worker runs go unnoticed.
 	TableNotes TableNotes
+	// Partitions may be nil: then a table whose partitions go is stopped.
+	Partitions PartitionKeeper
 	// Seal and Unseal hide the key values of a masked table that a snapshot's
 	// progress has to remember; table is catalog.TableName.String(). Nil where no
 	// table's key is masked.

@@ -19,6 +19,34 @@ type asked struct {
 	through catalog.LSN
 	drops   []string
 	rereads []pipeline.Reread
+	stops   []stop
+}
+
+// stop is a table that cannot go on, for a reason that is not in the log.
+type stop struct {
+	table string
+	err   *catalog.Error
+}
+
+func (a *asked) stop(table string, err *catalog.Error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.stops = append(a.stops, stop{table, err})
+}
+
+func (a *asked) takeStops() []stop {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	out := a.stops
+	a.stops = nil
+	return out
+}
+
+// saved is how far everything is in bronze, as the pipeline said last.
+func (a *asked) saved() catalog.LSN {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.through
 }
 
 func (a *asked) confirm(through catalog.LSN) {
@@ -67,6 +95,13 @@ func (s *Source) obey(ctx context.Context, last bool) error {
 	}
 	for _, q := range rereads {
 		s.reread(q)
+	}
+	for _, stop := range s.asked.takeStops() {
+		for _, t := range s.order {
+			if t.name == stop.table && !t.stopped {
+				s.fault(t, catalog.Quarantined, stop.err)
+			}
+		}
 	}
 	if v := s.visible.Swap(nil); v != nil {
 		for _, t := range s.order {

@@ -53,6 +53,11 @@ type tableFacts struct {
 	published  bool
 	filter     string   // the publication's WHERE
 	only       []string // the columns it publishes; nil: all that can be
+
+	leaves   []leaf // of a partitioned table
+	root     string // the partitioned table that it is a partition of; empty when of none
+	parents  string // the tables that it inherits from, outside of partitioning; as a list
+	children string // the tables that inherit from it
 }
 
 // indexFacts is a unique index that a key could rest on.
@@ -186,7 +191,42 @@ func gatherTables(ctx context.Context, q querier, source *catalog.Source, tables
 	}); err != nil {
 		return nil, fmt.Errorf("look at the tables' indexes: %w", err)
 	}
+	if err := gatherFamilies(ctx, q, oids, byOID); err != nil {
+		return nil, err
+	}
 	return out, gatherPublished(ctx, q, source.Publication, tables, out, version)
+}
+
+const familySQL = `SELECT c.oid, coalesce((SELECT a.relid::regclass::text FROM pg_partition_ancestors(c.oid::regclass) WITH ORDINALITY a(relid, n) WHERE c.relispartition ORDER BY n DESC LIMIT 1), ''),
+ coalesce((SELECT string_agg(i.inhparent::regclass::text, ', ') FROM pg_inherits i WHERE i.inhrelid = c.oid AND NOT c.relispartition), ''),
+ coalesce((SELECT string_agg(i.inhrelid::regclass::text, ', ') FROM pg_inherits i WHERE i.inhparent = c.oid AND c.relkind <> 'p'), '')
+FROM pg_class c WHERE c.oid = ANY($1::oid[])`
+
+// gatherFamilies says what is part of what: leaves of partitioned tables, roots of
+// partitions, and who inherits from whom.
+func gatherFamilies(ctx context.Context, q querier, oids []uint32, byOID map[uint32]*tableFacts) error {
+	rows, err := q.Query(ctx, familySQL, oids)
+	if err != nil {
+		return err
+	}
+	var oid uint32
+	var root, parents, children string
+	var roots []uint32
+	if _, err := pgx.ForEachRow(rows, []any{&oid, &root, &parents, &children}, func() error {
+		t := byOID[oid]
+		t.root, t.parents, t.children = root, parents, children
+		if t.kind == "p" {
+			roots = append(roots, oid)
+		}
+		return nil
+	}); err != nil {
+		return fmt.Errorf("look at what the tables are part of: %w", err)
+	}
+	leaves, err := gatherLeaves(ctx, q, roots)
+	for root, of := range leaves {
+		byOID[root].leaves = of
+	}
+	return err
 }
 
 func gatherAttributes(ctx context.Context, q querier, oids []uint32, byOID map[uint32]*tableFacts) error {

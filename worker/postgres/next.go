@@ -278,7 +278,7 @@ func (s *Source) batch(t *table) (*change.Batch, error) {
 	if t.batch == nil && len(t.rereads.finished) == 0 && (t.snap == nil || !t.snap.changed) {
 		return nil, nil
 	}
-	b := &change.Batch{Table: t.cfg, Epoch: s.epoch, Whole: true, Rereads: t.rereads.finished}
+	b := &change.Batch{Table: t.cfg, Epoch: s.epoch, Whole: true, Rereads: s.answers(t.rereads.finished)}
 	t.rereads.finished = nil
 	if t.batch != nil {
 		b.Rows, b.Changes, b.Masked = t.batch.rows, t.batch.changes, t.batch.masked

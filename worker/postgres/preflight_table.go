@@ -25,6 +25,7 @@ func judgeTable(out *findings, source *catalog.Source, t *catalog.Table, f facts
 		return
 	case have.kind == "p":
 		judgePartitioned(out, source, name, f)
+		judgeLeaves(out, t, have)
 	case have.kind != "r":
 		out.add(catalog.Blocks, catalog.CodeSourceTable, name, "configure a table", "%s is no table", name)
 		return
@@ -40,6 +41,7 @@ func judgeTable(out *findings, source *catalog.Source, t *catalog.Table, f facts
 	if have.secured {
 		out.add(catalog.Blocks, catalog.CodeSourceGrant, name, "ALTER ROLE "+quoteIdent(f.role)+" BYPASSRLS", "row security hides rows of %s from role %s", name, f.role)
 	}
+	judgeFamily(out, name, have)
 	judgeMembership(out, source, t, f, have)
 	judgeColumns(out, t, f, have)
 	judgeKey(out, t, f, have)
@@ -51,8 +53,8 @@ func judgePartitioned(out *findings, source *catalog.Source, name string, f fact
 			"%s is partitioned and the publication sends its changes under the names of the partitions", name)
 		return
 	}
-	out.add(catalog.Notes, catalog.CodeSourceTable, name, "detach, attach and truncate partitions only together with a new reading of the table",
-		"%s is partitioned: rows that come or go with a whole partition are not in the log", name)
+	out.add(catalog.Notes, catalog.CodeSourceTable, name, "",
+		"%s is partitioned: rows that come or go with a whole partition are not in the log; they are found by looking, at the heartbeat's pace", name)
 }
 
 func kindWord(kind string) string {

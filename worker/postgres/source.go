@@ -52,6 +52,8 @@ type Source struct {
 
 	generations map[string]uint32 // of the tables given to Start, as of then
 	endStream   context.CancelFunc
+	parts       []*parted // partitioned tables; fixed once Start has returned
+	watch       *partWatch
 	gaveUp      atomic.Bool // the slot is being dropped
 
 	idle      bool // no table could start: there is nothing to read
@@ -70,6 +72,7 @@ func New(cfg Config) *Source {
 		byName: map[catalog.TableName]*table{}, byOID: map[uint32]*table{}, relations: map[uint32]*relation{},
 	}
 	s.log = s.cfg.Logger
+	s.watch = &partWatch{Source: s}
 	return s
 }
 

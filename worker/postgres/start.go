@@ -161,6 +161,9 @@ func (b *beginning) run(ctx context.Context) error {
 	if err := b.readEnd(ctx); err != nil {
 		return err
 	}
+	if err := b.rememberRelations(ctx); err != nil {
+		return err
+	}
 	if err := b.openTables(ctx); err != nil {
 		return err
 	}
@@ -330,6 +333,9 @@ func (b *beginning) read(ctx context.Context, beat string) error {
 	b.endStream = end
 	b.running.Go(func() { defer end(); str.run(streaming, conn) })
 	b.running.Go(func() { b.pulse(b.life, beat, str) })
+	if len(b.parts) > 0 {
+		b.running.Go(func() { b.watchPartitions(b.life) })
+	}
 	return nil
 }
 
