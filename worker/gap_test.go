@@ -232,4 +232,3 @@ func TestATableMadeAnewWhileNoWorkerRanIsAGap(t *testing.T) {
 	r.exec("INSERT INTO other VALUES (7, 'goes on')")
 	r.wait(func(v *registry.TableView) bool { return v.Name.Name == "sg" || v.CurrentThrough >= r.endOfLog()-1<<20 })
 }
-

@@ -38,8 +38,10 @@
 //
 // # Limits of what the log tells
 //
-// Generated columns before Postgres 18, rows that come and go with a whole
-// partition, and what an ALTER TABLE changes by rewriting a table are not in it.
+// Generated columns before Postgres 18 and what an ALTER TABLE changes by rewriting
+// a table are not in it. Rows that come and go with a whole partition are not either:
+// the leaves are looked at, new ones are read by key, and those that went are left to
+// Config.Partitions.
 // A table that is dropped and made again, renamed, or given other columns stops
 // with a fault at that place.
 package postgres

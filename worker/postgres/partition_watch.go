@@ -178,7 +178,7 @@ func (p *parted) from(l leaf) (name, condition string) {
 
 func (w *partWatch) hasRows(ctx context.Context, p *parted, l leaf) (some bool, err error) {
 	name, condition := p.from(l)
-	err = w.pool.QueryRow(ctx, "SELECT EXISTS (SELECT 1 FROM "+name+" WHERE "+condition+")").Scan(&some)
+	err = w.pool.QueryRow(ctx, "SELECT EXISTS (SELECT 1 FROM "+name+" l WHERE "+condition+")").Scan(&some)
 	return some, err
 }
 
@@ -191,13 +191,13 @@ func (w *partWatch) readLeaf(ctx context.Context, p *parted, l leaf) error {
 	name, condition := p.from(l)
 	key, texts := make([]string, len(p.key)), make([]string, len(p.key))
 	for i, k := range p.key {
-		key[i] = quoteIdent(k)
+		key[i] = "l." + quoteIdent(k) // ORDER BY id alone would be by the text of that name
 		texts[i] = key[i] + "::text"
 	}
 	tuple := "(" + strings.Join(key, ", ") + ")"
 	var after []string
 	for at := catalog.LSN(0); ; {
-		sql := "SELECT " + strings.Join(texts, ", ") + " FROM " + name + " WHERE " + condition
+		sql := "SELECT " + strings.Join(texts, ", ") + " FROM " + name + " l WHERE " + condition
 		args := make([][]byte, 0, len(after))
 		if after != nil {
 			marks := make([]string, len(after))
@@ -324,7 +324,7 @@ func namesOf(relations []catalog.Relation) string {
 		word = "partitions "
 	}
 	if n := len(names); n > 3 {
-		names = append(names[:3:3], strconv.Itoa(n-3)+" more")
+		return word + strings.Join(names[:3], ", ") + " and " + strconv.Itoa(n-3) + " more"
 	}
 	return word + strings.Join(names, ", ")
 }
