@@ -24,15 +24,50 @@ func FuzzRelationMessages(f *testing.F) {
 	f.Add(b)
 	f.Add([]byte{})
 	f.Add(u16(append(u32(nil, 1), "\x00t\x00f"...), 0xffff))
+	same := u16(append(u32(nil, 1), "public\x00doc\x00f"...), 4)
+	for _, name := range []string{"id", "title", "n", "tags"} {
+		same = u32(u32(append(append(same, 1), name+"\x00"...), 25), -1)
+	}
+	f.Add(same)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		m, err := parseRelation(data)
 		if err == nil {
 			require.LessOrEqual(t, len(m.columns)*10, len(data))
-			r := relation{relationMessage: m}
+			r := relation{relationMessage: m, undone: len(data)%3 == 0}
 			r.bind(fuzzSchema, len(data)%2 == 1)
 			require.Len(t, r.columns, len(m.columns))
+			for _, col := range r.columns {
+				require.Less(t, col, len(fuzzSchema.Columns))
+			}
+			requireShapesAreTold(t, m.columns)
 		}
 	})
+}
+
+// requireShapesAreTold compares the described columns with the lake's, as if the
+// catalog had them still, and as if it had the lake's again.
+func requireShapesAreTold(t *testing.T, columns []wireColumn) {
+	t.Helper()
+	types := make([]columnType, len(columns))
+	now := make([]attribute, len(columns))
+	for i, c := range columns {
+		types[i] = columnType{source: catalog.SourceType{Base: "text", Name: "text"}, field: c}
+		now[i] = attribute{wireColumn: c, number: i + 1}
+	}
+	then := columnsOf(types, now)
+	lake := &catalog.Schema{Key: fuzzSchema.Key}
+	for i, c := range fuzzSchema.Columns {
+		c.Number, c.Type = i+1, catalog.Type{Kind: catalog.Text}
+		lake.Columns = append(lake.Columns, c)
+	}
+	if shapeDifference(lake, then) != "" {
+		require.False(t, undone(lake, then, now), "what the catalog has still is not undone")
+		return
+	}
+	require.Len(t, then.Columns, len(lake.Columns))
+	for i, c := range then.Columns {
+		require.Equal(t, lake.Columns[i].Name, c.Name)
+	}
 }
 
 var fuzzSchema = &catalog.Schema{
