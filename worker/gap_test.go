@@ -220,6 +220,7 @@ func (r *rig) confirmed() catalog.LSN {
 	require.NoError(r.t, err)
 	return lsn
 }
+
 func TestATableMadeAnewWhileNoWorkerRanIsAGap(t *testing.T) {
 	t.Parallel()
 	r := c39(t, localpgtest.Database(t))
