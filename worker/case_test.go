@@ -63,9 +63,6 @@ func TestCases(t *testing.T) {
 				}
 			}
 		}
-		if strings.Contains(string(archive.Comment), "split: no") {
-			continue
-		}
 		t.Run(name+"/split", func(t *testing.T) {
 			t.Parallel()
 			runCase(t, archive, mode{split: true, version: "3"})

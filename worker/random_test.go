@@ -155,7 +155,7 @@ func randomLife(t *testing.T, random *rand.Rand) {
 		files["public."+o.name+".yaml"] = fmt.Sprintf("table: public.%s\nprimary_key: [%s]\nscd: [1, 2]\nsoft_delete: %t\n", o.name, strings.Join(o.key, ", "), o.soft)
 	}
 	r := newRig(t, fmt.Sprintf("snapshot: {chunk_rows: %d}\nformat_version: %d\n", 2+random.IntN(20), 2+random.IntN(2)), files)
-	r.reader.SliceRows = 1 + random.IntN(20) // transactions are not split: BatchRows is large
+	r.limits.BatchRows, r.reader.SliceRows = 1+random.IntN(40), 1+random.IntN(20)
 	r.exec("CREATE COLLATION nocase (provider = icu, locale = 'und-u-ks-level2', deterministic = false)")
 	for _, o := range tables {
 		r.exec(o.ddl)
@@ -167,7 +167,7 @@ func randomLife(t *testing.T, random *rand.Rand) {
 	}
 	// In two of three lives rows move and swap while they are read for the first time.
 	amid := random.IntN(3) > 0
-	t.Logf("amid the first reading: %t, slices of %d", amid, r.reader.SliceRows)
+	t.Logf("amid the first reading: %t, batches of %d, slices of %d", amid, r.limits.BatchRows, r.reader.SliceRows)
 	r.start()
 	if !amid {
 		r.landed()
