@@ -112,7 +112,8 @@ func (r *eventReader) plan(lg *ledger) [][]span {
 	gen, commit := r.layer.field(colGeneration), r.layer.field(colCommitLSN)
 	var spans []span
 	for _, f := range lg.inOrder() {
-		if !r.mayHold(f) {
+		// A file without positions is another writer's: it has no change of ours.
+		if nulls, known := f.nulls[commit]; known && nulls == f.rows || !r.mayHold(f) {
 			continue
 		}
 		s := span{file: f}

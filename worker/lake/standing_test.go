@@ -198,6 +198,32 @@ func TestRowsThatWereThereBeforeTheFirstCommitStay(t *testing.T) {
 	}
 }
 
+// C57: rows of others in bronze, which have no position, do not keep it from being
+// read file by file.
+func TestC57RowsOfOthersInBronzeAreNoChanges(t *testing.T) {
+	t.Parallel()
+	for _, version := range formats() {
+		t.Run(version.String(), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, version)
+			w.appendForeign(catalog.Bronze, 77)
+			w.restart()
+			w.update().save()
+			b := w.ls.Bronze.(*bronze)
+			lg, err := b.ready(t.Context())
+			require.NoError(t, err)
+			require.Len(t, lg.files, 3)
+			require.Len(t, (&eventReader{layer: b.layer, through: w.f.end.Position}).plan(lg), 2)
+			n := 0
+			for batch, err := range b.Read(t.Context(), catalog.Position{}, w.f.end.Position, 100) {
+				require.NoError(t, err)
+				n += len(batch.Changes)
+			}
+			require.Equal(t, 3, n)
+		})
+	}
+}
+
 // C59: the metadata of a table does not grow with the commits of a worker, however
 // many there are.
 func TestC59MetadataStaysFlat(t *testing.T) {
