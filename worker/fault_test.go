@@ -160,6 +160,11 @@ func faulty(t *testing.T, seed uint64, all *tally, own *ownServer) {
 	f.landed()
 	w := f.audit()
 	f.stop()
+	if w.Lost+w.Doubled+w.Revived+w.History > 0 {
+		for _, ident := range f.layers(false) {
+			t.Log(f.engine.Describe(t.Context(), ident))
+		}
+	}
 	all.mu.Lock()
 	all.add(w)
 	all.mu.Unlock()

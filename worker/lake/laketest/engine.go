@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -306,4 +307,30 @@ func (e *Engine) Count(ctx context.Context, ident []string) (int64, error) {
 	}
 	defer rows.Release()
 	return rows.NumRows(), nil
+}
+
+// Describe prints the snapshots that a table has, oldest first, for a test that failed.
+func (e *Engine) Describe(ctx context.Context, ident []string) string {
+	t, err := e.cat.LoadTable(ctx, ident)
+	if err != nil {
+		return fmt.Sprintf("%v: %v\n", ident, err)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s, main at %d\n", strings.Join(ident, "."), t.CurrentSnapshot().SnapshotID)
+	snapshots := slices.Clone(t.Metadata().Snapshots())
+	slices.SortFunc(snapshots, func(a, b table.Snapshot) int { return int(a.SequenceNumber - b.SequenceNumber) })
+	for _, s := range snapshots {
+		parent := int64(0)
+		if s.ParentSnapshotID != nil {
+			parent = *s.ParentSnapshotID
+		}
+		fmt.Fprintf(&b, "  %d: %d on %d", s.SequenceNumber, s.SnapshotID, parent)
+		if s.Summary != nil {
+			p := s.Summary.Properties
+			fmt.Fprintf(&b, " %s, cursor %q, files +%s -%s =%s, rows =%s, deleted =%s", s.Summary.Operation, p["lakeweir.cursor"],
+				p["added-data-files"], p["deleted-data-files"], p["total-data-files"], p["total-records"], p["total-position-deletes"])
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
 }
