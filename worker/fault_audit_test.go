@@ -115,8 +115,8 @@ func (r *rig) historyDifferences(l *lake.Lake, t *catalog.Table) []demo.Differen
 		for v, err := range h.Versions(r.t.Context()) {
 			require.NoError(r.t, err)
 			out := demo.Interval{From: v.From, To: v.To, Current: v.Current, FromSnapshot: v.Op == change.Read}
-			for _, text := range v.Values {
-				value := demo.Value{Null: text == nil}
+			for i, text := range v.Values {
+				value := demo.Value{Null: text == nil, Unknown: v.Unknown != nil && v.Unknown[i]}
 				if text != nil {
 					value.Text = *text
 				}

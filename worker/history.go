@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"iter"
+	"slices"
 	"strings"
 
 	"github.com/lakeweir/lakeweir/catalog"
@@ -15,6 +16,7 @@ import (
 // somebody else says of the table.
 type Version struct {
 	Values   []*string // as Postgres prints them, in the order of the columns; nil is NULL
+	Unknown  []bool    // which of the values are NULL because they were never sent; nil for none
 	From, To int64     // microseconds since 1970 UTC
 	Current  bool
 	Op       change.Op // of the change that opened it
@@ -78,7 +80,7 @@ func (h *History) readTimes(ctx context.Context, bronze *lake.View) error {
 func (h *History) Versions(ctx context.Context) iter.Seq2[Version, error] {
 	return func(yield func(Version, error) bool) {
 		n := len(h.Columns)
-		columns := append(append(make([]string, 0, n+4), h.Columns...), "valid_from", "valid_to", "is_current", "_op")
+		columns := append(append(make([]string, 0, n+5), h.Columns...), "valid_from", "valid_to", "is_current", "_op", "_unavailable_columns")
 		schema, parts, err := h.view.Scan(ctx, lake.ScanOptions{Columns: columns})
 		if err != nil {
 			yield(Version{}, err)
@@ -97,12 +99,26 @@ func (h *History) Versions(ctx context.Context) iter.Seq2[Version, error] {
 				for col := range n {
 					v.Values[col] = cellText(rows, row, col, schema.Columns[col].Type)
 				}
+				if rows.HasValue(row, n+4) {
+					v.Unknown = h.unknown(rows.Bytes(row, n+4))
+				}
 				if !yield(v, nil) {
 					return
 				}
 			}
 		}
 	}
+}
+
+// unknown reads a list of columns.
+func (h *History) unknown(list []byte) []bool {
+	out := make([]bool, len(h.Columns))
+	typemap.EachElem(list, false, func(_ bool, _ int64, name []byte) {
+		if i := slices.Index(h.Columns, string(name)); i >= 0 {
+			out[i] = true
+		}
+	})
+	return out
 }
 
 func cellText(rows *change.Rows, row, col int, t catalog.Type) *string {

@@ -207,9 +207,9 @@ func (h *historyCheck) versions(ctx context.Context, history *worker.History) it
 		for v, err := range history.Versions(ctx) {
 			h.lakeRows++
 			out := demo.Interval{From: v.From, To: v.To, Current: v.Current, FromSnapshot: v.Op == change.Read}
-			for _, text := range v.Values {
+			for i, text := range v.Values {
 				if text == nil {
-					out.Values = append(out.Values, demo.Value{Null: true})
+					out.Values = append(out.Values, demo.Value{Null: true, Unknown: v.Unknown != nil && v.Unknown[i]})
 				} else {
 					out.Values = append(out.Values, demo.Value{Text: *text})
 				}

@@ -25,6 +25,11 @@ func read(v demo.Interval) demo.Interval {
 	return v
 }
 
+func unknown(v demo.Interval) demo.Interval {
+	v.Values = []demo.Value{{Null: true, Unknown: true}}
+	return v
+}
+
 func each(versions ...demo.Interval) iter.Seq2[demo.Interval, error] {
 	return func(yield func(demo.Interval, error) bool) {
 		for _, v := range versions {
@@ -49,6 +54,8 @@ func TestCompareFindsEachWayToBeWrong(t *testing.T) {
 		{"equal, in another order", plain, versions{version("1", "b", 20, 0), version("1", "a", 10, 20), version("2", "a", 5, 6)}, versions{version("2", "a", 5, 6), version("1", "a", 10, 20), version("1", "b", 20, 0)}, nil},
 		{"a value", plain, versions{version("1", "x", 10, 0)}, versions{version("1", "a", 10, 0)}, []string{"key 1: status differ in the lake's version from 1970-01-01 00:00:00.000010, the oracle's is from 1970-01-01 00:00:00.000010"}},
 		{"NULL is not the empty text", plain, versions{{Key: []demo.Value{{Text: "1"}}, Values: []demo.Value{{Null: true}}, From: 10, To: 20}}, versions{version("1", "", 10, 20)}, []string{"key 1: status differ"}},
+		{"a value that was never sent, before the row was read", window, versions{unknown(version("1", "", 60, 70)), version("1", "a", 70, 0)}, versions{version("1", "b", 60, 70), version("1", "a", 70, 0)}, nil},
+		{"and one after it", window, versions{unknown(version("1", "", 95, 0))}, versions{version("1", "b", 95, 0)}, []string{"key 1: status differ"}},
 		{"an end", plain, versions{version("1", "a", 10, 19)}, versions{version("1", "a", 10, 20)}, []string{"key 1: valid_to differ"}},
 		{"a version left open", plain, versions{version("1", "a", 10, 0)}, versions{version("1", "a", 10, 20)}, []string{"key 1: valid_to, is_current differ"}},
 		{"a missing version", plain, versions{version("1", "a", 10, 20)}, versions{version("1", "a", 10, 20), version("1", "b", 20, 0)}, []string{"key 1: the lake lacks the version from 1970-01-01 00:00:00.000020"}},

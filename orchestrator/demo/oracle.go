@@ -21,6 +21,9 @@ var oracleSQL string
 type Value struct {
 	Text string
 	Null bool
+	// Unknown marks a value that was never sent, which the lake says it lacks. The
+	// oracle never sets it.
+	Unknown bool
 }
 
 // Interval is one version of one row: what it was, from when until when.
