@@ -77,9 +77,13 @@ func (l *layer) land(ctx context.Context, e *edit, moved func() error) (*staged,
 			l.settle(s)
 			return s, nil
 		case head(md) != s.parent:
-			// If the snapshot is there all the same, it landed and was rolled back: others
-			// may still read it.
+			// If the snapshot is there all the same, it landed and was rolled back, or
+			// others have built on it and expired what lies between: they may still read
+			// its files.
 			known := md.SnapshotByID(s.id) != nil
+			if l := lastOf(md); l != nil && l.Snapshot == s.id {
+				known = true
+			}
 			if !known {
 				l.remove(s.written)
 			}

@@ -136,6 +136,43 @@ func TestALayerWhoseCursorNothingProvesIsMadeAnew(t *testing.T) {
 	}
 }
 
+// A commit lands unheard, others build on it and expire it before we look: its files
+// are theirs too now, and stay.
+func TestFilesOfACommitThatOthersHaveBuiltOnStay(t *testing.T) {
+	t.Parallel()
+	for _, version := range formats() {
+		t.Run(version.String(), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, version)
+			e := w.engine()
+			w.cat.commit = func(n int) (bool, error) {
+				if n == 2 { // the commit to current
+					return true, errBroken
+				}
+				return true, nil
+			}
+			w.cat.after = func(n int) {
+				if n == 2 {
+					require.NoError(t, e.SetProperty(t.Context(), w.ident(catalog.Current), "by", "others"))
+					w.appendForeign(catalog.Current, 77)
+					w.appendForeign(catalog.Current, 78)
+					require.NoError(t, e.Expire(t.Context(), w.ident(catalog.Current), true))
+				}
+			}
+			w.update()
+			b := w.f.take()
+			_, err := w.ls.Bronze.Append(t.Context(), []*change.Batch{b}, w.f.state())
+			require.NoError(t, err)
+			err = w.ls.foldCurrent(t.Context(), b, w.f.state())
+			require.ErrorIs(t, err, pipeline.ErrStale)
+			require.Equal(t, []string{"1 paid", "2 new", "77 x", "78 x"}, w.rows(catalog.Current), "every file is there")
+			st, err := w.ls.Current.State(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, w.f.end, st.Cursor)
+		})
+	}
+}
+
 // A bronze that was set back is a gap, also when others committed on top of it since,
 // when the worker is started anew, and in the middle of a run. When it is set forward
 // again it goes on.

@@ -54,7 +54,8 @@ func (k *keeper) open(ctx context.Context, lake Lake, table *catalog.Table, sche
 		if err != nil {
 			return err
 		}
-		k.layers, k.opened = layers, true
+		// Their states are not known before all of them have been read.
+		k.layers, k.opened, k.unsure = layers, true, true
 	}
 	return k.refresh(ctx)
 }

@@ -87,6 +87,14 @@ func (l *Lake) Table(name string) *Table {
 	return t
 }
 
+// Commits returns how often a layer of a table was committed to.
+func (l *Lake) Commits(table string, layer catalog.Layer) int {
+	t := l.Table(table)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return t.Commits[layer]
+}
+
 var errDead = catalog.Errorf(catalog.Unavailable, catalog.CodeLakeUnavailable, "", "the worker is dead")
 
 // BronzeState implements pipeline.Lake.
