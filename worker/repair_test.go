@@ -35,11 +35,11 @@ func (r *rig) plant(table string, layer catalog.Layer, key string, edits ...icet
 func findings(differences []reconcile.Difference) []string {
 	out := []string{}
 	for _, d := range differences {
-		line := string(d.Kind) + " " + d.Key
+		line := []string{string(d.Kind), d.Key}
 		for _, v := range d.Values {
-			line += " " + v.Column
+			line = append(line, v.Column)
 		}
-		out = append(out, line)
+		out = append(out, strings.Join(line, " "))
 	}
 	return out
 }
@@ -143,4 +143,137 @@ func (r *rig) compareBy(opts reconcile.Config, repair bool) map[string]*reconcil
 		out[c.Result.Table] = c.Result
 	}
 	return out
+}
+
+// Whatever another writer did to current is found and put right, by key, while the
+// worker runs: rows that are missing, extra, changed or there twice, in tables that
+// keep deleted rows and in tables whose key is tokenized.
+func TestWhatAnotherWriterDidIsRepaired(t *testing.T) {
+	t.Parallel()
+	icetest.Python(t)
+	r := newRig(t, "format_version: 2\n", map[string]string{
+		"public.account.yaml": "table: public.account\nprimary_key: [id]\nscd: [1, 2]\nsoft_delete: false\n",
+		"public.kept.yaml":    "table: public.kept\nprimary_key: [id]\nscd: [1, 2]\nsoft_delete: true\n",
+		"public.person.yaml":  "table: public.person\nprimary_key: [email]\nscd: [1, 2]\npii: {email: tokenize, name: redact}\n",
+		"public.visit.yaml":   "table: public.visit\nprimary_key: []\n",
+	})
+	for _, name := range []string{"account", "kept"} {
+		r.exec("CREATE TYPE mood_" + name + " AS ENUM ('sad', 'ok')")
+		r.exec("CREATE TABLE " + name + " (id int PRIMARY KEY, v text, m mood_" + name + "[])")
+		r.exec("INSERT INTO " + name + " SELECT g, 'v' || g, '{ok}' FROM generate_series(1, 40) g")
+	}
+	r.exec("CREATE TABLE person (email text PRIMARY KEY, name text, city text)")
+	r.exec("INSERT INTO person SELECT 'secret' || g || '@example.com', 'secret', 'Bern' FROM generate_series(1, 9) g")
+	r.exec("CREATE TABLE visit (who int)")
+	r.exec("ALTER TABLE visit REPLICA IDENTITY FULL")
+	r.exec("INSERT INTO visit VALUES (1)")
+	r.limits.SaveEvery = 200 * time.Millisecond
+	r.start()
+	r.landed()
+	r.exec("UPDATE account SET v = v || '!' WHERE id <= 10")
+	r.exec("DELETE FROM kept WHERE id = 40")
+	r.landed()
+	for _, result := range r.repair(reconcile.Config{}) {
+		require.True(t, result.Equal(), result.Text())
+		require.Zero(t, *result.Repaired)
+	}
+
+	var tokens []string
+	_, people := r.rows("public.person", catalog.Current)
+	for _, p := range people {
+		tokens = append(tokens, p["email"])
+	}
+	edits := []icetest.Edit{
+		{Do: "delete", Keys: []any{1, 11}},
+		{Do: "copy", Keys: []any{2}, Set: map[string]any{"id": 99}},
+		{Do: "copy", Keys: []any{3}},
+		{Do: "copy", Keys: []any{5}, Set: map[string]any{"v": "another"}},
+		{Do: "set", Keys: []any{4, 12}, Set: map[string]any{"v": "damaged"}},
+		{Do: "swap", Keys: []any{6, 7}, Column: "v"},
+	}
+	r.plant("public.account", catalog.Current, "id", edits...)
+	r.plant("public.kept", catalog.Current, "id", edits...)
+	r.plant("public.person", catalog.Current, "email",
+		icetest.Edit{Do: "delete", Keys: []any{tokens[0]}},
+		icetest.Edit{Do: "copy", Keys: []any{tokens[1]}, Set: map[string]any{"email": "tok_invented"}},
+		icetest.Edit{Do: "set", Keys: []any{tokens[2]}, Set: map[string]any{"city": "Basel"}})
+	stop := r.steadily(20*time.Millisecond,
+		"INSERT INTO account VALUES (100 + %d, 'new')", "UPDATE account SET v = v || '.' WHERE id BETWEEN 20 AND 39",
+		"UPDATE person SET city = city || '.' WHERE email = 'secret9@example.com'", "UPDATE kept SET v = v || '.' WHERE id BETWEEN 20 AND 30")
+	found := r.compare(reconcile.Config{Rounds: 2})
+	repaired := r.repair(reconcile.Config{Rounds: 2})
+	stop()
+	want := []string{"missing id=1", "missing id=11", "extra id=99", "changed id=4 v", "changed id=12 v", "changed id=6 v", "changed id=7 v"}
+	for _, name := range []string{"public.account", "public.kept"} {
+		require.Subset(t, findings(found[name].Differences), want)
+		require.Equal(t, int64(2), found[name].Kinds[reconcile.Duplicate], found[name].Text())
+		require.True(t, repaired[name].Equal(), repaired[name].Text())
+		require.Equal(t, int64(9), *repaired[name].Repaired)
+	}
+	person := repaired["public.person"]
+	require.True(t, person.Equal(), person.Text())
+	require.Equal(t, int64(3), *person.Repaired, found["public.person"].Text())
+	require.ElementsMatch(t, []string{"changed email=" + tokens[2] + " city", "extra email=tok_invented", "missing email=" + tokens[0]}, findings(person.Repairs))
+	require.NotContains(t, person.Text(), "secret", "personal values are not shown")
+	r.requireNoClear(t, "secret")
+
+	r.landed()
+	for _, result := range r.compare(reconcile.Config{}) {
+		require.True(t, result.Equal(), result.Text())
+	}
+	_, rows := r.rows("public.kept", catalog.Current)
+	deleted := 0
+	for _, row := range rows {
+		if row["_is_deleted"] == "t" {
+			deleted++
+		}
+	}
+	require.Equal(t, 2, deleted, "the deleted row and the extra one are kept, as deleted")
+	events := map[string]int{}
+	_, rows = r.rows("public.account", catalog.Bronze)
+	for _, row := range rows {
+		if row["_snapshot"] == "t" {
+			events[row["op"]]++
+		}
+	}
+	require.Equal(t, map[string]int{"r": 40 + 8, "d": 1}, events, "just the differing keys were read again")
+
+	// C08: a renamed label changes what old rows show without any event.
+	r.exec("ALTER TYPE mood_account RENAME VALUE 'ok' TO 'fine'")
+	renamed := r.compare(reconcile.Config{})["public.account"]
+	require.Contains(t, findings(renamed.Differences), "changed id=1 m")
+	again := r.repair(reconcile.Config{})["public.account"]
+	require.True(t, again.Equal(), again.Text())
+	require.Equal(t, renamed.Differing, *again.Repaired)
+	_, versions := r.rows("public.account", catalog.History)
+	require.Contains(t, versions, func() cells {
+		for _, v := range versions {
+			if v["id"] == "1" && v["is_current"] == "t" {
+				require.Equal(t, "r", v["_op"])
+				require.Equal(t, "{fine}", v["m"])
+				return v
+			}
+		}
+		return nil
+	}(), "a row that was put right opens a version")
+}
+
+// requireNoClear requires that no request in the registry shows a text, nor has shown
+// one.
+func (r *rig) requireNoClear(t *testing.T, text string) {
+	t.Helper()
+	var kept, requests int
+	require.NoError(t, r.conn.QueryRow(t.Context(), "select count(*), count(*) filter (where keys like '%' || $1 || '%') from lakeweir.rereads", text).Scan(&requests, &kept))
+	require.Positive(t, requests)
+	require.Zero(t, kept)
+}
+
+func TestARepairNeedsARunningWorker(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "", map[string]string{"public.account.yaml": accountFile})
+	_, err := worker.Compare(t.Context(), worker.CompareConfig{
+		Source: r.source, Tables: r.tables, DSN: catalog.Secret(r.dsn), TokenKey: tokenKey, Repair: true, Lake: r.lakeCfg, Registry: r.registry, Logger: testLogger(t),
+	})
+	require.ErrorContains(t, err, "source shop is not running, so that no row of it can be read again: no worker has ever run it")
+	require.Equal(t, catalog.Unavailable, catalog.KindOf(err))
 }

@@ -46,12 +46,12 @@ var python = sync.OnceValues(func() (string, error) {
 	if has() {
 		return bin, nil
 	}
-	if err := os.MkdirAll(filepath.Dir(venv), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(venv), 0o750); err != nil {
 		return "", err
 	}
 	// Another package's tests may be installing it too.
 	lock := venv + ".lock"
-	if err := os.Mkdir(lock, 0o755); err != nil {
+	if err := os.Mkdir(lock, 0o750); err != nil {
 		tick := time.NewTicker(500 * time.Millisecond)
 		defer tick.Stop()
 		for range 600 {
@@ -64,7 +64,7 @@ var python = sync.OnceValues(func() (string, error) {
 	}
 	defer os.Remove(lock)
 	for _, args := range [][]string{{"python3", "-m", "venv", venv}, {bin, "-m", "pip", "install", "-q", pyIceberg}} {
-		if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {
+		if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil { //nolint:gosec // of the list above
 			return "", fmt.Errorf("%s: %w: %s", strings.Join(args, " "), err, out)
 		}
 	}
@@ -104,7 +104,7 @@ func Apply(t testing.TB, catalog, warehouse string, ident []string, key string, 
 	t.Helper()
 	doc, err := json.Marshal(edits)
 	require.NoError(t, err)
-	cmd := exec.CommandContext(t.Context(), Python(t), "-c", editor, "sqlite:///"+catalog, warehouse, ident[0], ident[1], key)
+	cmd := exec.CommandContext(t.Context(), Python(t), "-c", editor, "sqlite:///"+catalog, warehouse, ident[0], ident[1], key) //nolint:gosec // a test names its own table
 	cmd.Stdin = bytes.NewReader(doc)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
