@@ -10,7 +10,7 @@ LINTER        := .cache/bin/golangci-lint-$(GOLANGCI_LINT)
 
 export CGO_ENABLED ?= 0
 
-.PHONY: help build test e2e race fuzz fault-long golden generate verify lint check demo bench-build clean
+.PHONY: help build test reconcile-long e2e race fuzz fault-long golden generate verify lint check demo bench-build clean
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,6 +26,9 @@ test: ## Run every test: unit, property, real Postgres, PyIceberg as an independ
 
 e2e: ## Run the program against a real Postgres and read the lake by PyIceberg and Spark (Java 17, Maven)
 	LAKEWEIR_E2E=1 LAKEWEIR_REQUIRE=1 $(GO) test -count=1 -v -timeout 20m ./e2e/...
+
+reconcile-long: ## 20 reconciliations at 2,000 changes a second, then planted differences, found and repaired
+	LAKEWEIR_REQUIRE=1 LAKEWEIR_RECONCILE_LONG=1 $(GO) test ./worker -run '^TestReconcileUnderLoad$$' -v -count 1 -timeout 90m
 
 race: ## Run the tests with the race detector (needs a C compiler)
 	CGO_ENABLED=1 $(GO) test -race -timeout $(TEST_TIMEOUT) ./...

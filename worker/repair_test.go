@@ -2,7 +2,7 @@ package worker_test
 
 import (
 	"context"
-	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -44,7 +44,8 @@ func findings(differences []reconcile.Difference) []string {
 	return out
 }
 
-// steadily runs a statement again and again until stop is called; %d is the round.
+// steadily runs one statement after the other, again and again, until stop is called;
+// {n} is how many have run.
 func (r *rig) steadily(every time.Duration, statements ...string) (stop func()) {
 	r.t.Helper()
 	conn, err := pgx.Connect(r.t.Context(), r.dsn)
@@ -61,10 +62,7 @@ func (r *rig) steadily(every time.Duration, statements ...string) (stop func()) 
 				return
 			case <-tick.C:
 			}
-			sql := statements[n%len(statements)]
-			if strings.Contains(sql, "%") {
-				sql = fmt.Sprintf(sql, n)
-			}
+			sql := strings.ReplaceAll(statements[n%len(statements)], "{n}", strconv.Itoa(n))
 			if _, err := conn.PgConn().Exec(context.WithoutCancel(ctx), sql).ReadAll(); err != nil {
 				r.t.Errorf("%s: %v", sql, err)
 				return
@@ -117,7 +115,7 @@ func TestC63ReconcileTellsRealDifferencesFromFormatting(t *testing.T) {
 	require.Equal(t, int64(4), *repaired.Repaired)
 	require.ElementsMatch(t, findings(second.Differences), findings(repaired.Repairs))
 
-	stop := r.steadily(5*time.Millisecond, "UPDATE rec SET n = n + 1, tz = now() WHERE id = 1 + %[1]d %% 4", "INSERT INTO rec (id, w) VALUES (1000 + %d, 'w')", "DELETE FROM rec WHERE id = (SELECT max(id) FROM rec WHERE id >= 1000)")
+	stop := r.steadily(5*time.Millisecond, "UPDATE rec SET n = n + 1, tz = now() WHERE id = 1 + {n} % 4", "INSERT INTO rec (id, w) VALUES (1000 + {n}, 'w')", "DELETE FROM rec WHERE id = (SELECT max(id) FROM rec WHERE id >= 1000)")
 	for range 3 {
 		third := once()
 		require.True(t, third.Equal(), third.Text())
@@ -198,7 +196,7 @@ func TestWhatAnotherWriterDidIsRepaired(t *testing.T) {
 		icetest.Edit{Do: "copy", Keys: []any{tokens[1]}, Set: map[string]any{"email": "tok_invented"}},
 		icetest.Edit{Do: "set", Keys: []any{tokens[2]}, Set: map[string]any{"city": "Basel"}})
 	stop := r.steadily(20*time.Millisecond,
-		"INSERT INTO account VALUES (100 + %d, 'new')", "UPDATE account SET v = v || '.' WHERE id BETWEEN 20 AND 39",
+		"INSERT INTO account VALUES (100 + {n}, 'new')", "UPDATE account SET v = v || '.' WHERE id BETWEEN 20 AND 39",
 		"UPDATE person SET city = city || '.' WHERE email = 'secret9@example.com'", "UPDATE kept SET v = v || '.' WHERE id BETWEEN 20 AND 30")
 	found := r.compare(reconcile.Config{Rounds: 2})
 	repaired := r.repair(reconcile.Config{Rounds: 2})

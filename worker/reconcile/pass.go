@@ -61,12 +61,18 @@ func (p *pass) compare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	unfit := slices.Clone(p.expect.unfit)
 	err = p.sourceRows(ctx, func(key digest, row, plain rowText) error {
 		c.addSource(key, row)
 		p.expect.count(plain)
 		return nil
 	})
 	if err != nil {
+		return err
+	}
+	if rewritten, err := p.source.rewritten(ctx, p.table.Name, p.moment); err != nil || rewritten {
+		p.over.all = true // what was read is not what the moment saw
+		p.expect.unfit = unfit
 		return err
 	}
 	c.finish()
@@ -277,18 +283,30 @@ func copyRow(row rowText) rowText {
 // keyless compares a table without a key: bronze's events, added up as the moment
 // sees them, with the rows that the source has.
 func (t *tableRun) keyless(ctx context.Context) error {
+	for range t.cfg.Rounds {
+		if done, err := t.keylessOnce(ctx); done || err != nil {
+			return err
+		}
+	}
+	return catalog.Errorf(catalog.Unavailable, catalog.CodeReconcile, "try again later", "table %s was truncated or rewritten in every round", t.table.ID())
+}
+
+// keylessOnce returns false when the table was truncated or rewritten while it was
+// read.
+func (t *tableRun) keylessOnce(ctx context.Context) (bool, error) {
 	m, c, err := t.moment(ctx)
 	if err != nil {
-		return err
+		return false, err
 	}
 	t.result.At, t.result.LSN, t.result.Cursor, t.result.Rounds = m.at, m.lsn.String(), c.cursor.String(), 1
 	var lake keyless
 	for b, err := range t.layers.Bronze.Read(ctx, catalog.Position{}, c.bronzeCursor, readRows) {
 		if err != nil {
-			return err
+			return false, err
 		}
 		lake.addBatch(&m, b)
 	}
+	unfit := slices.Clone(t.expect.unfit)
 	var source keyless
 	var d digester
 	err = t.source.rows(ctx, t.table.Name, columnNames(t.schema), func(plain rowText) error {
@@ -301,10 +319,15 @@ func (t *tableRun) keyless(ctx context.Context) error {
 		return nil
 	})
 	if err != nil {
-		return err
+		return false, err
 	}
-	if err := t.source.end(ctx); err != nil {
-		return err
+	rewritten, err := t.source.rewritten(ctx, t.table.Name, m)
+	if err == nil {
+		err = t.source.end(ctx)
+	}
+	if err != nil || rewritten {
+		t.expect.unfit = unfit
+		return false, err
 	}
 	r := t.result
 	r.SourceRows, r.LakeRows = source.rows, lake.rows
@@ -326,14 +349,14 @@ func (t *tableRun) keyless(ctx context.Context) error {
 	}
 	if t.cfg.Quick {
 		t.tell(nil)
-		return nil
+		return true, nil
 	}
 	events, wrong, err := checkPositions(ctx, c.bronze, c.bronzeCursor)
 	if err != nil {
-		return err
+		return false, err
 	}
 	r.Checked, r.BronzeEvents = true, events
 	t.wrong.join(wrong)
 	t.tell(nil)
-	return nil
+	return true, nil
 }

@@ -29,6 +29,8 @@ type moment struct {
 	// committed.
 	lsn catalog.LSN
 	at  time.Time // by the source's clock
+	// files are those of the table, as the transaction sees them.
+	files string
 }
 
 const connectTimeout = 10 * time.Second
@@ -92,8 +94,8 @@ func (s *source) query(ctx context.Context, sql string, args ...string) ([][][]b
 	return r.Rows, s.fault(ctx, r.Err)
 }
 
-// begin starts a transaction and returns what it sees.
-func (s *source) begin(ctx context.Context) (moment, error) {
+// begin starts a transaction and returns what it sees of the table.
+func (s *source) begin(ctx context.Context, table catalog.TableName) (moment, error) {
 	if err := s.exec(ctx, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"); err != nil {
 		return moment{}, err
 	}
@@ -104,6 +106,9 @@ func (s *source) begin(ctx context.Context) (moment, error) {
 		return moment{}, err
 	}
 	var m moment
+	if m.files, err = s.files(ctx, table, "c.relfilenode"); err != nil {
+		return m, err
+	}
 	if m.sees, err = change.ParseVisibility(string(rows[0][0])); err != nil {
 		return m, err
 	}
@@ -114,6 +119,26 @@ func (s *source) begin(ctx context.Context) (moment, error) {
 	_, err = fmt.Sscan(string(rows[0][2]), &micros)
 	m.at = time.UnixMicro(micros).UTC()
 	return m, err
+}
+
+// files names the files of a table and of its partitions. As c.relfilenode they are
+// those that the transaction sees, as the function's those of now.
+func (s *source) files(ctx context.Context, table catalog.TableName, file string) (string, error) {
+	rows, err := s.query(ctx, `SELECT pg_catalog.string_agg(c.oid::text || ':' || coalesce(`+file+`, 0)::text, ' ' ORDER BY c.oid) FROM pg_catalog.pg_class c
+WHERE c.oid = $1::pg_catalog.regclass OR c.oid IN (SELECT relid FROM pg_catalog.pg_partition_tree($1::pg_catalog.regclass))`, quoteTable(table))
+	if err != nil {
+		return "", err
+	}
+	return string(rows[0][0]), nil
+}
+
+// rewritten reports whether the table has got other files since the moment. TRUNCATE
+// gives it new ones, which are empty for a transaction that began before, whatever the
+// table held then; so do changes of columns. Ask after the rows were read: then the
+// table is locked against all that.
+func (s *source) rewritten(ctx context.Context, table catalog.TableName, m moment) (bool, error) {
+	now, err := s.files(ctx, table, "pg_catalog.pg_relation_filenode(c.oid)")
+	return now != m.files, err
 }
 
 func (s *source) end(ctx context.Context) error { return s.exec(ctx, "ROLLBACK") }
@@ -136,7 +161,6 @@ type sourceColumn struct {
 	name      string
 	typ       catalog.Type
 	source    catalog.SourceType
-	form      typemap.KeyForm
 	generated bool
 }
 
@@ -184,7 +208,7 @@ func (s *source) columns(ctx context.Context, name catalog.TableName) ([]sourceC
 		if i+1 < len(rows) && string(rows[i+1][0]) == string(row[0]) {
 			continue
 		}
-		out = append(out, sourceColumn{name: string(row[0]), generated: string(row[1]) == "true", typ: typemap.Postgres(nest(chain)), source: nest(chain), form: typemap.KeyFormOf(nest(chain))})
+		out = append(out, sourceColumn{name: string(row[0]), generated: string(row[1]) == "true", typ: typemap.Postgres(nest(chain)), source: nest(chain)})
 		chain = nil
 	}
 	if len(out) == 0 {

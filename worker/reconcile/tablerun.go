@@ -31,7 +31,7 @@ func (t *tableRun) moment(ctx context.Context) (moment, *cut, error) {
 	if err := t.read(ctx, t.table); err != nil {
 		return moment{}, nil, err
 	}
-	m, err := t.source.begin(ctx)
+	m, err := t.source.begin(ctx, t.table.Name)
 	if err != nil {
 		return m, nil, err
 	}
@@ -61,6 +61,13 @@ func (t *tableRun) prepare(ctx context.Context, bronze View) error {
 		}
 		ordered = append(ordered, have[i])
 	}
+	for _, col := range all.Key { // which of its values are equal
+		all.Columns[col].Source = ordered[col].source
+	}
+	if t.layers, err = t.cfg.Lake.Open(ctx, t.table, all); err != nil {
+		return err
+	}
+	t.schema = all
 	for _, s := range have {
 		switch {
 		case all.Index(s.name) >= 0:
@@ -76,7 +83,7 @@ func (t *tableRun) prepare(ctx context.Context, bronze View) error {
 		}
 	}
 	for _, col := range all.Key {
-		form := ordered[col].form
+		form := typemap.KeyFormOf(ordered[col].source)
 		if t.table.PII[ordered[col].name] != "" {
 			form = typemap.KeyExact // a token is only itself
 		}
@@ -121,7 +128,7 @@ func (t *tableRun) keyed(ctx context.Context) error {
 			break
 		}
 		if last && pending == nil {
-			return catalog.Errorf(catalog.Unavailable, catalog.CodeReconcile, "try again later", "table %s was truncated in every round", t.table.ID())
+			return catalog.Errorf(catalog.Unavailable, catalog.CodeReconcile, "try again later", "table %s was truncated or rewritten in every round", t.table.ID())
 		}
 		if last {
 			t.result.Unsettled = int64(len(pending))

@@ -9,7 +9,7 @@ import sys
 
 import pyarrow as pa
 from pyiceberg.catalog.sql import SqlCatalog
-from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.exceptions import CommitFailedException, ValidationException
 from pyiceberg.expressions import In
 
 
@@ -49,6 +49,6 @@ for attempt in range(100):
     try:
         edit(catalog.load_table((namespace, name)), key, edits)
         break
-    except CommitFailedException:
+    except (CommitFailedException, ValidationException):
         if attempt == 99:
             raise
