@@ -275,3 +275,87 @@ func TestARepairNeedsARunningWorker(t *testing.T) {
 	require.ErrorContains(t, err, "source shop is not running, so that no row of it can be read again: no worker has ever run it")
 	require.Equal(t, catalog.Unavailable, catalog.KindOf(err))
 }
+
+// Rule 8: a row that nobody knew, changed without its large value, has NULL there and
+// is asked for again by itself, with and without current, tokenized or not.
+func TestARowOfWhichAValueWasNeverSentIsReadAgain(t *testing.T) {
+	t.Parallel()
+	icetest.Python(t)
+	r := newRig(t, "format_version: 2\n", map[string]string{
+		"public.doc.yaml":    "table: public.doc\nprimary_key: [id]\nscd: [1, 2]\n",
+		"public.past.yaml":   "table: public.past\nprimary_key: [id]\nscd: [2]\n",
+		"public.secret.yaml": "table: public.secret\nprimary_key: [id]\nscd: [1]\npii: {id: tokenize}\n",
+	})
+	names := []string{"doc", "past", "secret"}
+	for _, name := range names {
+		r.exec("CREATE TABLE " + name + " (id text PRIMARY KEY, title text, body text)")
+		r.exec("ALTER TABLE " + name + " ALTER body SET STORAGE EXTERNAL")
+		r.exec("INSERT INTO " + name + " SELECT 'id' || g, 'old', repeat('x', 9000) FROM generate_series(1, 5) g")
+	}
+	r.limits.SaveEvery = 100 * time.Millisecond
+	r.start()
+	r.landed()
+	_, secrets := r.rows("public.secret", catalog.Current)
+	token := map[string]bool{}
+	for _, row := range secrets {
+		token[row["id"]] = true
+	}
+	var tokens []any
+	for one := range token {
+		tokens = append(tokens, one)
+	}
+	// What the lake knows of the rows goes, and the worker's memory of it, so that they
+	// have never been seen.
+	r.stop()
+	all := []any{"id1", "id2", "id3", "id4", "id5"}
+	r.plant("public.doc", catalog.Current, "id", icetest.Edit{Do: "delete", Keys: all})
+	r.plant("public.doc", catalog.History, "id", icetest.Edit{Do: "delete", Keys: all})
+	r.plant("public.past", catalog.History, "id", icetest.Edit{Do: "delete", Keys: all})
+	r.plant("public.secret", catalog.Current, "id", icetest.Edit{Do: "delete", Keys: tokens})
+	for _, name := range names {
+		r.exec("UPDATE " + name + " SET title = 'new' WHERE id IN ('id2', 'id4')")
+	}
+	r.start()
+	whole := func(name string, layer catalog.Layer) bool {
+		_, rows := r.rows("public."+name, layer)
+		require.LessOrEqual(t, len(rows), 2)
+		n := 0
+		for _, row := range rows {
+			if row["title"] == "new" && len(row["body"]) == 9000 && strings.Trim(row["_unavailable_columns"], "{}") == "" {
+				n++
+			}
+		}
+		return n == 2
+	}
+	r.eventually("the rows are whole", func() bool {
+		return whole("doc", catalog.Current) && whole("doc", catalog.History) && whole("past", catalog.History) && whole("secret", catalog.Current)
+	})
+	var requests, pending, masked, keys int
+	require.NoError(t, r.conn.QueryRow(t.Context(), `select count(*), count(*) filter (where done_at is null), count(*) filter (where form = 'masked'), sum(count)
+		from lakeweir.rereads where reason = 'unavailable'`).Scan(&requests, &pending, &masked, &keys))
+	require.Zero(t, pending)
+	require.Positive(t, masked)
+	require.Equal(t, 6, keys, "just the rows that lacked a value were read again, once")
+	_, rows := r.rows("public.doc", catalog.Bronze)
+	reads := 0
+	for _, row := range rows {
+		if row["op"] == "r" {
+			reads++
+		}
+	}
+	require.Equal(t, 5+2, reads)
+}
+
+func (r *rig) eventually(what string, holds func() bool) {
+	r.t.Helper()
+	deadline := time.After(2 * time.Minute)
+	tick := time.NewTicker(200 * time.Millisecond)
+	defer tick.Stop()
+	for !holds() {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			require.Fail(r.t, "waited in vain until "+what)
+		}
+	}
+}
