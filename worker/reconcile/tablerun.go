@@ -61,13 +61,6 @@ func (t *tableRun) prepare(ctx context.Context, bronze View) error {
 		}
 		ordered = append(ordered, have[i])
 	}
-	for _, col := range all.Key { // which of its values are equal
-		all.Columns[col].Source = ordered[col].source
-	}
-	if t.layers, err = t.cfg.Lake.Open(ctx, t.table, all); err != nil {
-		return err
-	}
-	t.schema = all
 	for _, s := range have {
 		switch {
 		case all.Index(s.name) >= 0:
