@@ -161,7 +161,7 @@ func sumUpRepair(t *catalog.Table, before, after *reconcile.Result) {
 			after.Repairs = append(after.Repairs, d)
 		}
 	}
-	if more := before.Differing - int64(len(before.Keys)); more > 0 && after.Differing > 0 {
+	if len(before.Keys) == reconcile.MaxKeys && after.Differing > 0 {
 		after.Notes = append(after.Notes, "more rows differed than are repaired at once; repair again")
 	}
 }

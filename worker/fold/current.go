@@ -197,7 +197,7 @@ func (f *currentFold) result() CurrentResult {
 	for i := range f.keys {
 		k := &f.keys[i]
 		n := len(k.rows)
-		if !k.dirty || n > 0 && k.rows[n-1].held {
+		if !k.dirty || n > 0 && k.rows[n-1].held && len(k.before) == 1 {
 			continue // what moved here has left again
 		}
 		r.Remove = append(r.Remove, k.before...)

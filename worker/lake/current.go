@@ -48,7 +48,7 @@ func (c *current) Find(ctx context.Context, touched fold.Touched) ([]fold.Curren
 		out = append(out, fold.CurrentFound{Key: key, Place: e.Place, Row: fold.CurrentRow{
 			Stamp: fold.Stamp{Position: e.Position}, Deleted: e.Deleted, FromSnapshot: e.FromSnapshot,
 		}})
-		if touched.Image[i] {
+		if touched.Image[i] || lg.doubles[string(key)] != nil { // it is written again when the others go
 			byFile[e.Place.File] = append(byFile[e.Place.File], wanted{e.Place.Row, len(out) - 1})
 		}
 	}
