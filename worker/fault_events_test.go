@@ -110,8 +110,17 @@ func (f *faultRun) happens(e event) {
 	case orphansRemoved:
 		err = f.engine.RemoveOrphans(ctx, ident, time.Hour)
 	}
+	if ahead(err) {
+		return
+	}
 	require.NoError(f.t, err, "%s %v", e.Kind, ident)
 	f.fired(e.Kind)
+}
+
+// ahead reports that another engine refuses to commit to a table whose snapshots are of
+// the future, since a worker's clock was hours ahead.
+func ahead(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "invalid update timestamp")
 }
 
 // bronzeGoesBack has somebody set a table's bronze back. The worker must say gap and
@@ -124,6 +133,9 @@ func (f *faultRun) bronzeGoesBack(n int) {
 		return
 	}
 	from, to, err := f.engine.RollBack(f.t.Context(), ident, 1+n%5)
+	if ahead(err) {
+		return
+	}
 	require.NoError(f.t, err)
 	if from == to {
 		return
