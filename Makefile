@@ -10,7 +10,7 @@ LINTER        := .cache/bin/golangci-lint-$(GOLANGCI_LINT)
 
 export CGO_ENABLED ?= 0
 
-.PHONY: help build test reconcile-long e2e race fuzz fault-long golden generate verify lint check demo bench-build clean
+.PHONY: help build test reconcile-long e2e race fuzz fault-long golden generate verify lint check demo bench-build bench-memory clean
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -64,6 +64,9 @@ check: ## What CI runs
 
 bench-build: ## Measure a cold build in CPU-seconds; fails above 360
 	$(GO) run ./bench/build
+
+bench-memory: build ## Measure the worker's memory for what is large; fails above 512 MiB (ARGS="-format 2")
+	$(GO) run ./bench/memory $(ARGS)
 
 clean: ## Remove what make made
 	rm -rf bin bench/out

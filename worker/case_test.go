@@ -35,8 +35,9 @@ import (
 //	price=2
 //
 // Lines of a section may come in any order, save bronze's. Each case runs with a
-// batch for each transaction, with all of them in one batch, and with every
-// transaction split as often as can be; and where it says "identity: both" also with
+// batch for each transaction, with all of them in one batch, with every transaction
+// split as often as can be, and with no memory for rows that are read back, so that a
+// fold of several changes and a TRUNCATE are made in parts; and where it says "identity: both" also with
 // REPLICA IDENTITY FULL. A line of a soft-deleted row ends in "deleted".
 func TestCases(t *testing.T) {
 	t.Parallel()
@@ -67,13 +68,17 @@ func TestCases(t *testing.T) {
 			t.Parallel()
 			runCase(t, archive, mode{split: true, version: "3"})
 		})
+		t.Run(name+"/parts", func(t *testing.T) {
+			t.Parallel()
+			runCase(t, archive, mode{parts: true, whole: true, version: "3"})
+		})
 	}
 }
 
 // mode is how a case is run.
 type mode struct {
-	whole, full, split bool
-	version            string
+	whole, full, split, parts bool
+	version                   string
 }
 
 func runCase(t *testing.T, archive *txtar.Archive, m mode) {
@@ -93,6 +98,9 @@ func runCase(t *testing.T, archive *txtar.Archive, m mode) {
 	}
 	if m.split {
 		r.limits.BatchRows, r.reader.SliceRows = 1, 1
+	}
+	if m.parts {
+		r.lakeCfg.ImageBytes, r.lakeCfg.FindRows, r.lakeCfg.CacheBytes = 1, 1, -1
 	}
 	if m.full {
 		for _, table := range r.tables {

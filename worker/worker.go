@@ -28,7 +28,14 @@ type Config struct {
 	Registry *registry.Registry
 	Version  string // of the program, for the registry
 	Logger   *slog.Logger
-	Limits   pipeline.Limits
+	// Memory is about how many bytes the worker takes, without a key index larger
+	// than a quarter of it; default DefaultMemory, at least LeastMemory. Limits, Reader
+	// and Lake get their parts of it where they leave a bound open.
+	Memory int64
+	// OwnProcess says that the process does nothing else, so that the worker may set
+	// the Go runtime's memory limit.
+	OwnProcess bool
+	Limits     pipeline.Limits
 	// Reader bounds what reading the source takes; zero means defaults.
 	Reader postgres.Limits
 }
@@ -39,6 +46,7 @@ type Config struct {
 // running impossible. Only one worker runs a source at a time: another one is
 // refused with source.slot, and disturbs nothing.
 func Run(ctx context.Context, cfg Config) error {
+	cfg.share()
 	masks, err := newMasks(cfg.Tables, cfg.TokenKey)
 	if err != nil {
 		return err
@@ -53,6 +61,12 @@ func Run(ctx context.Context, cfg Config) error {
 		return unlessEnded(ctx, err)
 	}
 	defer l.Close()
+	if cfg.OwnProcess {
+		limited := make(chan struct{})
+		limitCtx, stop := context.WithCancel(context.WithoutCancel(ctx))
+		go func() { defer close(limited); limitMemory(limitCtx, cfg.Memory, l) }()
+		defer func() { stop(); <-limited }()
+	}
 	id := uuid.NewString()
 	observer := newObserver(cfg.Registry, cfg.Source.Name, id, cfg.Logger)
 	observed := make(chan struct{})

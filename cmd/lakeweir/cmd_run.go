@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -18,6 +20,7 @@ type RunOptions struct {
 	Dir      string // the folder of one source
 	Registry string
 	Lake     LakeFlags
+	Memory   string
 	Check    bool // only look for what would stand in the way
 }
 
@@ -48,6 +51,7 @@ With --check it only tells what would stand in the way, and what to do about it.
 	}
 	app.registryFlag(cmd, &opts.Registry)
 	app.lakeFlags(cmd, &opts.Lake)
+	cmd.Flags().StringVar(&opts.Memory, "memory", app.env("LAKEWEIR_MEMORY", "512MiB"), "about how much memory to take, besides a large key index; at least 256MiB (or LAKEWEIR_MEMORY)")
 	cmd.Flags().BoolVar(&opts.Check, "check", false, "only check the source, and run nothing")
 	app.outputFlag(cmd, "text", "json")
 	return cmd
@@ -64,6 +68,10 @@ func runRun(ctx context.Context, app *App, opts RunOptions) error {
 	}
 	if opts.Check {
 		return runCheck(ctx, app, source, tables, dsn)
+	}
+	memory, err := parseMemory(opts.Memory)
+	if err != nil {
+		return err
 	}
 	tokenKey, err := resolveSecret(source.File+": token_key", string(source.TokenKey))
 	if err != nil {
@@ -89,7 +97,21 @@ func runRun(ctx context.Context, app *App, opts RunOptions) error {
 	return worker.Run(ctx, worker.Config{
 		Source: source, Tables: tables, DSN: dsn, TokenKey: tokenKey, Lake: lakeConfig,
 		Registry: reg, Version: readBuildVersion().Version, Logger: app.Log,
+		Memory: memory, OwnProcess: app.env("GOMEMLIMIT", "") == "",
 	})
+}
+
+// parseMemory reads an amount of memory such as 512MiB or 2GiB.
+func parseMemory(text string) (int64, error) {
+	number, unit := strings.TrimSuffix(text, "MiB"), int64(1<<20)
+	if number == text {
+		number, unit = strings.TrimSuffix(text, "GiB"), 1<<30
+	}
+	n, err := strconv.ParseInt(strings.TrimSpace(number), 10, 32)
+	if err != nil || number == text || n*unit < worker.LeastMemory {
+		return 0, catalog.Invalidf(catalog.CodeUsage, "--memory", "write 256MiB or more, such as 512MiB or 2GiB", "%q is not an amount of memory that a worker can do with", text)
+	}
+	return n * unit, nil
 }
 
 // loadSource reads the folder of one source.

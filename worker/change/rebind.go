@@ -10,7 +10,7 @@ import (
 // of fresh keep their marks and lose their values, which are to be set anew; the
 // others are shared. r must not be used any more.
 func (r *Rows) Rebind(schema *catalog.Schema, fresh []int) *Rows {
-	out := &Rows{schema: schema, cols: slices.Clone(r.cols), n: r.n, size: r.size}
+	out := &Rows{schema: schema, cols: slices.Clone(r.cols), n: r.n, size: r.size, each: r.each}
 	for _, col := range fresh {
 		old := &r.cols[col]
 		c := cells{marks: slices.Clone(old.marks), isFixed: schema.Columns[col].Type.Fixed()}
@@ -23,6 +23,9 @@ func (r *Rows) Rebind(schema *catalog.Schema, fresh []int) *Rows {
 			c.start, c.end = make([]uint64, r.n), make([]uint64, r.n)
 		}
 		out.size -= len(old.bytes)
+		for _, v := range old.large {
+			out.size -= len(v)
+		}
 		out.cols[col] = c
 	}
 	return out

@@ -2,6 +2,7 @@ package change
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/lakeweir/lakeweir/catalog"
 	"github.com/lakeweir/lakeweir/catalog/typemap"
@@ -20,6 +21,10 @@ const (
 	Unfit                   // NULL in the lake because the source's value has no place in the column's type; counted
 )
 
+// Large is from how many bytes on a value is kept apart from the others: it is
+// shared between stores instead of copied, and never moved.
+const Large = 1 << 20
+
 // Rows stores row images of one schema, column by column. Rows are numbered from
 // 0 in the order they were added. Not safe for concurrent use while written.
 type Rows struct {
@@ -27,22 +32,34 @@ type Rows struct {
 	cols   []cells
 	n      int
 	size   int
+	each   int // size of a row without the bytes of its values
 }
 
 type cells struct {
-	marks      []Mark
-	fixed      []int64  // of fixed types, by row
-	start, end []uint64 // of the others: the value's place in bytes, by row
+	marks []Mark
+	fixed []int64 // of fixed types, by row
+	// start and end are of the others, by row: the value's place in bytes, or in
+	// large when start says isLarge.
+	start, end []uint64
 	bytes      []byte
+	large      [][]byte
+	longest    int // value
 	isFixed    bool
 	keyForm    typemap.KeyForm // of a key column
 }
+
+// isLarge marks a start that is an index in large.
+const isLarge = 1 << 63
 
 // NewRows returns an empty store for rows of the schema.
 func NewRows(schema *catalog.Schema) *Rows {
 	r := &Rows{schema: schema, cols: make([]cells, len(schema.Columns))}
 	for i, c := range schema.Columns {
-		r.cols[i].isFixed = c.Type.Fixed()
+		if r.cols[i].isFixed = c.Type.Fixed(); r.cols[i].isFixed {
+			r.each += 9
+		} else {
+			r.each += 17
+		}
 	}
 	for _, i := range schema.Key {
 		r.cols[i].keyForm = keyForm(&schema.Columns[i])
@@ -72,8 +89,27 @@ func (r *Rows) Add() int {
 		}
 	}
 	r.n++
-	r.size += 9 * len(r.cols)
+	r.size += r.each
 	return r.n - 1
+}
+
+// AddMany appends n rows whose cells are all Absent and returns the number of the
+// first.
+func (r *Rows) AddMany(n int) int {
+	first := r.n
+	for i := range r.cols {
+		c := &r.cols[i]
+		c.marks = append(c.marks, make([]Mark, n)...)
+		if c.isFixed {
+			c.fixed = append(c.fixed, make([]int64, n)...)
+		} else {
+			c.start = append(c.start, make([]uint64, n)...)
+			c.end = append(c.end, make([]uint64, n)...)
+		}
+	}
+	r.n += n
+	r.size += n * r.each
+	return first
 }
 
 // SetMark gives the cell a mark and no value.
@@ -88,12 +124,52 @@ func (r *Rows) SetFixed(row, col int, v int64) {
 
 // SetBytes stores a copy of a value of a type that is not fixed.
 func (r *Rows) SetBytes(row, col int, v []byte) {
+	if len(v) >= Large {
+		v = bytes.Clone(v)
+	}
+	r.SetShared(row, col, v)
+}
+
+// SetShared stores a value as SetBytes does, save that a large one is kept as it is,
+// not copied: it must never change.
+func (r *Rows) SetShared(row, col int, v []byte) {
 	c := &r.cols[col]
 	c.marks[row] = Present
+	c.longest = max(c.longest, len(v))
+	r.size += len(v)
+	if len(v) >= Large {
+		c.start[row], c.end[row] = isLarge|uint64(len(c.large)), 0
+		c.large = append(c.large, slices.Clip(v))
+		return
+	}
 	c.start[row] = uint64(len(c.bytes))
 	c.bytes = append(c.bytes, v...)
 	c.end[row] = uint64(len(c.bytes))
-	r.size += len(v)
+}
+
+// Longest returns the length of the longest value that was stored in a column; 0 for
+// a fixed type.
+func (r *Rows) Longest(col int) int { return r.cols[col].longest }
+
+// HasLarge reports whether a value was stored that is Large.
+func (r *Rows) HasLarge() bool {
+	for i := range r.cols {
+		if len(r.cols[i].large) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// RowSize returns about how many bytes one row takes in memory.
+func (r *Rows) RowSize(row int) int {
+	n := r.each
+	for i := range r.cols {
+		if !r.cols[i].isFixed {
+			n += len(r.Bytes(row, i))
+		}
+	}
+	return n
 }
 
 // Mark returns what the cell holds.
@@ -112,6 +188,9 @@ func (r *Rows) Fixed(row, col int) int64 { return r.cols[col].fixed[row] }
 // not a copy: do not change it.
 func (r *Rows) Bytes(row, col int) []byte {
 	c := &r.cols[col]
+	if c.start[row]&isLarge != 0 {
+		return c.large[c.start[row]&^isLarge]
+	}
 	return c.bytes[c.start[row]:c.end[row]:c.end[row]]
 }
 
@@ -151,7 +230,7 @@ func (r *Rows) copyCell(row, col int, from *Rows, fromRow, fromCol int) {
 		c.marks[row] = Present
 		return
 	}
-	r.SetBytes(row, col, from.Bytes(fromRow, fromCol))
+	r.SetShared(row, col, from.Bytes(fromRow, fromCol))
 }
 
 // CopyRow appends a copy of a row of a store with the same columns and returns

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"unsafe"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -34,6 +35,17 @@ func Fill(rows *change.Rows, first, col int, arr arrow.Array, sel []int) error {
 		}
 		return nil
 	}
+	if get := plainReader(arr, t); get != nil {
+		for k, i := range sel {
+			if arr.IsNull(i) {
+				rows.SetMark(first+k, col, change.Null)
+				continue
+			}
+			v := get(i)
+			rows.SetBytes(first+k, col, unsafe.Slice(unsafe.StringData(v), len(v)))
+		}
+		return nil
+	}
 	appendTo, err := bytesReader(arr, t)
 	if err != nil {
 		return fmt.Errorf("column %q: %w", rows.Schema().Columns[col].Name, err)
@@ -46,6 +58,30 @@ func Fill(rows *change.Rows, first, col int, arr arrow.Array, sel []int) error {
 		}
 		buf = appendTo(buf[:0], i)
 		rows.SetBytes(first+k, col, buf)
+	}
+	return nil
+}
+
+// plainReader returns a function that reads a value whose bytes are those of the
+// array, or nil when the type has another form.
+func plainReader(arr arrow.Array, t catalog.Type) func(i int) string {
+	switch a := arr.(type) {
+	case *array.String:
+		if t.Kind == catalog.Text {
+			return a.Value
+		}
+	case *array.LargeString:
+		if t.Kind == catalog.Text {
+			return a.Value
+		}
+	case *array.Binary:
+		if t.Kind == catalog.Binary {
+			return a.ValueString
+		}
+	case *array.LargeBinary:
+		if t.Kind == catalog.Binary {
+			return a.ValueString
+		}
 	}
 	return nil
 }

@@ -15,6 +15,8 @@ type Touched struct {
 	// the touched keys.
 	All      bool
 	ImageAll bool
+	// Large allows for images however large they are together.
+	Large bool
 }
 
 // Stamp is what a layer's row carries beside the source's columns.

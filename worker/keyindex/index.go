@@ -25,4 +25,6 @@ type Index interface {
 	Remove(key []byte)
 	// Len returns how many keys there are.
 	Len() int
+	// Size returns about how many bytes of memory it takes.
+	Size() int64
 }

@@ -45,6 +45,9 @@ func NewMemory() *Memory { return &Memory{slots: make([]uint32, 64)} }
 // Len returns how many keys there are.
 func (m *Memory) Len() int { return m.n }
 
+// Size returns about how many bytes it takes.
+func (m *Memory) Size() int64 { return int64(4*len(m.slots)) + int64(len(m.chunks))*chunkSize*56 }
+
 // Find returns the entry of a key.
 func (m *Memory) Find(key []byte) (Entry, bool) {
 	i := m.probe(xxh3.Hash128(key))

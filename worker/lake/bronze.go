@@ -111,6 +111,8 @@ type eventRows struct {
 	version int32
 	late    int64 // their number when they came late, else 0
 	bytes   int
+	held    []*change.Rows // of the batches
+	sparse  bool           // large values are left out
 }
 
 // newEventRows takes the changes that are in order.
@@ -155,12 +157,53 @@ func (r *eventRows) take(batches []*change.Batch, late bool) {
 		}
 		if len(r.changes) > n {
 			r.bytes += b.Size()
+			r.held = append(r.held, b.Rows)
 		}
 	}
 }
 
-func (r *eventRows) len() int  { return len(r.changes) }
-func (r *eventRows) size() int { return r.bytes }
+func (r *eventRows) len() int              { return len(r.changes) }
+func (r *eventRows) size() int             { return r.bytes }
+func (r *eventRows) leaveLarge(leave bool) { r.sparse = leave }
+
+func (r *eventRows) rowSize(i int) int {
+	c, size := r.changes[i], 0
+	for _, row := range []int{c.Before, c.After, c.Other} {
+		if row >= 0 {
+			size += r.batches[i].Rows.RowSize(row)
+		}
+	}
+	return size
+}
+
+func (r *eventRows) longest(path []string) int {
+	if len(path) == 0 {
+		return longestIn(r.held, -1)
+	}
+	if col := r.imageColumn(path); col >= 0 {
+		return longestIn(r.held, col)
+	}
+	return 0
+}
+
+func (r *eventRows) large(path []string, i int) []byte {
+	if col := r.imageColumn(path); col >= 0 {
+		return largeValue(r.ref(path[0], i), col)
+	}
+	return nil
+}
+
+// imageColumn is the source's column that a path leads to, or -1.
+func (r *eventRows) imageColumn(path []string) int {
+	if len(path) != 2 {
+		return -1
+	}
+	switch path[0] {
+	case colBefore, colAfter, colKey, colOtherKey:
+		return r.schema.Index(path[1])
+	}
+	return -1
+}
 
 // ref is the image that a struct of bronze shows of a change.
 func (r *eventRows) ref(name string, i int) change.Ref {
@@ -280,6 +323,10 @@ func (r *eventRows) appendStruct(name string, b *array.StructBuilder, refs []cha
 			b.FieldBuilder(i).AppendNulls(len(refs))
 			continue
 		}
+		if r.sparse && largeValue(refs[0], col) != nil {
+			b.FieldBuilder(i).AppendNull()
+			continue
+		}
 		columnar.Append(b.FieldBuilder(i), r.schema.Columns[col].Type, refs, col)
 	}
 }
@@ -287,10 +334,7 @@ func (r *eventRows) appendStruct(name string, b *array.StructBuilder, refs []cha
 func (r *eventRows) repeats(path []string) bool {
 	switch path[0] {
 	case colBefore, colAfter, colKey, colOtherKey:
-		if len(path) != 2 {
-			return false
-		}
-		col := r.schema.Index(path[1])
+		col := r.imageColumn(path)
 		if col < 0 {
 			return false
 		}

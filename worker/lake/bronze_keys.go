@@ -115,7 +115,7 @@ func (r *eventReader) eachOfKeys(ctx context.Context, file *dataFile, f func(d *
 	if err != nil || len(want) == 0 {
 		return err
 	}
-	return r.layer.readPlaces(ctx, file, r.own.fields(), want, func(rec record, _ []wanted, sel []int) error {
+	return r.layer.readPlaces(ctx, file, r.own.fields(), want, nil, func(rec record, _ []wanted, sel []int) error {
 		d, err := r.decoder(rec)
 		if err != nil {
 			return err

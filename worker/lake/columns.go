@@ -1,6 +1,8 @@
 package lake
 
 import (
+	"slices"
+
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 
@@ -15,9 +17,83 @@ import (
 type images struct {
 	schema *catalog.Schema
 	refs   []change.Ref
+	held   []*change.Rows // that refs point into
+	sparse bool           // large values are left out
 }
 
-func (m images) size() int {
+// stores are the row stores that references point into, each once.
+func stores(refs []change.Ref) []*change.Rows {
+	var out []*change.Rows
+	last := (*change.Rows)(nil)
+	for _, r := range refs {
+		if r.Rows != last {
+			if last = r.Rows; last != nil && !slices.Contains(out, last) {
+				out = append(out, last)
+			}
+		}
+	}
+	return out
+}
+
+// longestIn returns the length of the longest value in a column of row stores, or in
+// any when col is negative.
+func longestIn(rows []*change.Rows, col int) int {
+	n := 0
+	for _, r := range rows {
+		if col >= 0 {
+			n = max(n, r.Longest(col))
+			continue
+		}
+		for c := range r.Schema().Columns {
+			n = max(n, r.Longest(c))
+		}
+	}
+	return n
+}
+
+// largeValue returns a cell's value when it is large text or bytes.
+func largeValue(r change.Ref, col int) []byte {
+	if col < 0 || r.IsZero() || r.Rows.Longest(col) < change.Large || !r.Rows.HasValue(r.Row, col) {
+		return nil
+	}
+	if k := r.Rows.Schema().Columns[col].Type.Kind; k != catalog.Text && k != catalog.Binary {
+		return nil
+	}
+	if v := r.Rows.Bytes(r.Row, col); len(v) >= change.Large {
+		return v
+	}
+	return nil
+}
+
+func (m *images) leaveLarge(leave bool) { m.sparse = leave }
+
+func (m *images) rowSize(i int) int { return m.refs[i].Rows.RowSize(m.refs[i].Row) }
+
+func (m *images) longest(path []string) int {
+	if len(path) == 0 {
+		return longestIn(m.stores(), -1)
+	}
+	if col := m.schema.Index(path[0]); len(path) == 1 && col >= 0 {
+		return longestIn(m.stores(), col)
+	}
+	return 0
+}
+
+func (m *images) stores() []*change.Rows {
+	if m.held == nil {
+		m.held = stores(m.refs)
+	}
+	return m.held
+}
+
+func (m *images) large(path []string, i int) []byte {
+	if len(path) != 1 {
+		return nil
+	}
+	return largeValue(m.refs[i], m.schema.Index(path[0]))
+}
+
+func (m *images) size() int {
 	total, last := 0, (*change.Rows)(nil)
 	n := 0
 	for _, r := range m.refs {
@@ -30,7 +106,7 @@ func (m images) size() int {
 	return total
 }
 
-func (m images) appendColumn(name string, b array.Builder, lo, hi int) bool {
+func (m *images) appendColumn(name string, b array.Builder, lo, hi int) bool {
 	if name == colUnavailable {
 		appendMarked(b, m.refs[lo:hi], change.Unavailable)
 		return true
@@ -39,11 +115,15 @@ func (m images) appendColumn(name string, b array.Builder, lo, hi int) bool {
 	if col < 0 {
 		return false
 	}
+	if m.sparse && largeValue(m.refs[lo], col) != nil {
+		b.AppendNull()
+		return true
+	}
 	columnar.Append(b, m.schema.Columns[col].Type, m.refs[lo:hi], col)
 	return true
 }
 
-func (m images) repeats(path []string) bool {
+func (m *images) repeats(path []string) bool {
 	if len(path) != 1 {
 		return path[0] == colUnavailable
 	}

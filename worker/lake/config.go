@@ -29,6 +29,16 @@ type Config struct {
 	// CacheBytes bounds the rows kept in memory after they were written, over all
 	// tables. Default 64 MiB; negative switches the cache off.
 	CacheBytes int64
+	// WorkBytes bounds what encoding and decoding take at once, over all tables,
+	// besides the rows themselves: what is larger waits until it is alone. Default
+	// 192 MiB.
+	WorkBytes int64
+	// ImageBytes bounds the rows that are read from a layer for one fold; a fold that
+	// needs more is made in parts. Default 48 MiB.
+	ImageBytes int64
+	// FindRows is how many rows are found at once for a TRUNCATE; with more, it is made
+	// in parts. Default 100,000.
+	FindRows int
 	// Now is the clock: it gives the day that bronze's rows are ingested on. Default
 	// the system's.
 	Now func() time.Time
@@ -41,6 +51,15 @@ func (c Config) WithDefaults() Config {
 	}
 	if c.CacheBytes == 0 {
 		c.CacheBytes = 64 << 20
+	}
+	if c.FindRows <= 0 {
+		c.FindRows = 100_000
+	}
+	if c.WorkBytes <= 0 {
+		c.WorkBytes = 192 << 20
+	}
+	if c.ImageBytes <= 0 {
+		c.ImageBytes = 48 << 20
 	}
 	if c.Now == nil {
 		c.Now = time.Now //nolint:forbidigo // where the clock comes from

@@ -2,6 +2,7 @@ package lake
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -26,10 +27,14 @@ func (c *current) Find(ctx context.Context, touched fold.Touched) ([]fold.Curren
 	if err != nil {
 		return nil, err
 	}
-	clear(c.found)
+	c.found = nil
 	if touched.All {
-		return c.findAll(ctx, lg, touched.ImageAll)
+		if len(touched.Keys) > 0 && lg.index.Len() > c.lake.findMost {
+			return nil, pipeline.ErrTooMuch
+		}
+		return c.findAll(ctx, lg, touched.ImageAll, len(touched.Keys) == 0)
 	}
+	budget := c.imageBudget(touched)
 	var out []fold.CurrentFound
 	byFile := map[int32][]wanted{}
 	for _, key := range touched.Keys { // the row that the index names comes last, and is the one that a fold keeps
@@ -60,19 +65,21 @@ func (c *current) Find(ctx context.Context, touched fold.Touched) ([]fold.Curren
 			}
 			continue
 		}
-		if err := c.readImages(ctx, lg.files[number], rows, want, out); err != nil {
+		if err := c.readImages(ctx, lg.files[number], rows, want, budget, out); errors.Is(err, pipeline.ErrTooMuch) {
+			return nil, err
+		} else if err != nil {
 			return nil, c.lake.unavailable(err, "the rows of "+c.name+" cannot be read")
 		}
 	}
 	return out, nil
 }
 
-func (c *current) readImages(ctx context.Context, file *dataFile, rows *change.Rows, want []wanted, out []fold.CurrentFound) error {
+func (c *current) readImages(ctx context.Context, file *dataFile, rows *change.Rows, want []wanted, budget *imageBudget, out []fold.CurrentFound) error {
 	if file == nil {
 		return fmt.Errorf("the key index of %s names a file that it does not have", c.name)
 	}
 	fields, o := c.sourceFields(), c.columns()
-	return c.readPlaces(ctx, file, append(o.fields(), fields...), want, func(rec record, want []wanted, sel []int) error {
+	return c.readPlaces(ctx, file, append(o.fields(), fields...), want, budget, func(rec record, want []wanted, sel []int) error {
 		return c.each(rows, rec, fields, o, sel, func(k int, row fold.CurrentRow) { out[want[k].at].Row = row })
 	})
 }
@@ -118,8 +125,9 @@ func (c *current) rowReader(rec record, o own) (func(i int) fold.CurrentRow, err
 	}, nil
 }
 
-// findAll returns every live row.
-func (c *current) findAll(ctx context.Context, lg *ledger, images bool) ([]fold.CurrentFound, error) {
+// findAll returns every live row; with some, as many as may be in memory at once, and
+// pipeline.ErrMore when there are more.
+func (c *current) findAll(ctx context.Context, lg *ledger, images, some bool) ([]fold.CurrentFound, error) {
 	var out []fold.CurrentFound
 	keys, o := c.keyReader(), c.columns()
 	fields := keys.fields
@@ -129,20 +137,33 @@ func (c *current) findAll(ctx context.Context, lg *ledger, images bool) ([]fold.
 	rows := change.NewRows(c.schema)
 	err := c.eachLive(ctx, lg, append(o.fields(), fields...), func(file *dataFile, rec record, sel []int) error {
 		at := len(out)
+		if at >= c.lake.findMost || int64(rows.Size()) >= c.lake.imageMost {
+			if some {
+				return pipeline.ErrMore
+			}
+			if at < c.lake.findMost {
+				return pipeline.ErrTooMuch
+			}
+		}
+		var picked []int
 		err := keys.each(rec, sel, func(i int, key []byte) error {
+			e, _ := lg.index.Find(key)
+			if some && e.Deleted {
+				return nil // a Truncate leaves it as it is, and must come to an end
+			}
+			picked = append(picked, i)
 			p := change.Place{File: file.number, Row: rec.first + int64(i)}
 			k := append([]byte(nil), key...)
 			c.place(p, k)
-			e, _ := lg.index.Find(k)
 			out = append(out, fold.CurrentFound{Key: k, Place: p, Row: fold.CurrentRow{Stamp: fold.Stamp{Position: e.Position}, Deleted: e.Deleted, FromSnapshot: e.FromSnapshot}})
 			return nil
 		})
-		if err != nil || !images {
+		if err != nil || !images || len(picked) == 0 {
 			return err
 		}
-		return c.each(rows, rec, fields, o, sel, func(k int, row fold.CurrentRow) { out[at+k].Row = row })
+		return c.each(rows, rec, fields, o, picked, func(k int, row fold.CurrentRow) { out[at+k].Row = row })
 	})
-	return out, err
+	return out, limitError(err)
 }
 
 func (c *current) index(ctx context.Context) (*ledger, error) {

@@ -69,7 +69,7 @@ func (s *columnStats) read(md *metadata.FileMetaData) error {
 		if !ok {
 			continue
 		}
-		bounded := true
+		bounded, counted := true, true
 		for g := range md.NumRowGroups() {
 			chunk, err := md.RowGroup(g).ColumnChunk(leaf)
 			if err != nil {
@@ -78,8 +78,7 @@ func (s *columnStats) read(md *metadata.FileMetaData) error {
 			s.values[id] += chunk.NumValues()
 			stats, err := chunk.Statistics()
 			if err != nil || stats == nil {
-				bounded = false
-				delete(s.nulls, id)
+				bounded, counted = false, false
 				continue
 			}
 			s.nulls[id] += stats.NullCount()
@@ -99,6 +98,9 @@ func (s *columnStats) read(md *metadata.FileMetaData) error {
 			if was, ok := s.upper[id]; !ok || less(t, was, hi) {
 				s.upper[id] = hi
 			}
+		}
+		if !counted {
+			delete(s.nulls, id)
 		}
 		if !bounded {
 			delete(s.lower, id)

@@ -2,6 +2,7 @@ package lake
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -30,13 +31,20 @@ func (h *history) Find(ctx context.Context, touched fold.Touched, whole [][]byte
 	if err != nil {
 		return nil, err
 	}
-	clear(h.found)
+	h.found = nil
 	var out []fold.VersionFound
+	budget := h.imageBudget(touched)
+	if touched.All && len(touched.Keys) > 0 && lg.index.Len() > h.lake.findMost {
+		return nil, pipeline.ErrTooMuch
+	}
 	if touched.All || len(whole) > 0 {
-		out, err = h.scan(ctx, lg, touched.All, fold.NewKeySet(whole...), math.MaxInt)
+		if touched.All && len(touched.Keys) == 0 {
+			return h.some(ctx, lg, budget)
+		}
+		out, err = h.scan(ctx, lg, touched.All, fold.NewKeySet(whole...), budget, math.MaxInt)
 	}
 	if err != nil || touched.All {
-		return out, err
+		return out, limitError(err)
 	}
 	byFile := map[int32][]wanted{}
 	for _, key := range touched.Keys {
@@ -59,7 +67,9 @@ func (h *history) Find(ctx context.Context, touched fold.Touched, whole [][]byte
 			}
 			continue
 		}
-		if err := h.readImages(ctx, lg.files[number], rows, want, out); err != nil {
+		if err := h.readImages(ctx, lg.files[number], rows, want, budget, out); errors.Is(err, pipeline.ErrTooMuch) {
+			return nil, err
+		} else if err != nil {
 			return nil, h.lake.unavailable(err, "the rows of "+h.name+" cannot be read")
 		}
 	}
@@ -73,12 +83,12 @@ func cloneVersion(rows *change.Rows, v fold.Version) fold.Version {
 	return v
 }
 
-func (h *history) readImages(ctx context.Context, file *dataFile, rows *change.Rows, want []wanted, out []fold.VersionFound) error {
+func (h *history) readImages(ctx context.Context, file *dataFile, rows *change.Rows, want []wanted, budget *imageBudget, out []fold.VersionFound) error {
 	if file == nil {
 		return fmt.Errorf("the key index of %s names a file that it does not have", h.name)
 	}
 	fields, o := h.sourceFields(), h.columns()
-	return h.readPlaces(ctx, file, append(o.fields(), fields...), want, func(rec record, want []wanted, sel []int) error {
+	return h.readPlaces(ctx, file, append(o.fields(), fields...), want, budget, func(rec record, want []wanted, sel []int) error {
 		return h.each(rows, rec, fields, o, sel, func(k int, v fold.Version) { out[want[k].at].Row = v })
 	})
 }

@@ -86,8 +86,10 @@ func (k *keyed) follow(lg *ledger, s *staged, gone *removal, rows *written, remo
 			delete(lg.doubles, string(key))
 		}
 	}
-	clear(k.found)
-	return put(lg, files, rows.rows)
+	k.found = nil // its room may be that of a large batch
+	err := put(lg, files, rows.rows)
+	k.weigh(lg.index.Size())
+	return err
 }
 
 // indexed returns the ledger with its index, filling it from the table when it is
@@ -106,6 +108,7 @@ func (k *keyed) indexed(ctx context.Context, fields []int, each func(index keyin
 		return nil, fmt.Errorf("key index of %s: %w", k.name, err)
 	}
 	lg.index = index
+	k.weigh(index.Size())
 	if index.Len() > 0 {
 		k.lake.logger.InfoContext(ctx, "key index read from the table", "table", k.name, "keys", index.Len(), "files", len(lg.files), "took", k.lake.now().Sub(start))
 	}

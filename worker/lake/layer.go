@@ -41,6 +41,7 @@ type layer struct {
 	// rebuild says that nothing proves how far the head has come: the next commit
 	// replaces what the layer holds.
 	rebuild bool
+	weighed int64 // bytes of the key index, as last noted
 }
 
 // head returns the id of the snapshot that main points at, or 0.
@@ -101,6 +102,13 @@ func (l *layer) use(ctx context.Context, t *table.Table) error {
 func (l *layer) forget() {
 	l.ledger, l.manifests, l.listed = nil, nil, 0
 	l.lake.images.drop(l)
+	l.weigh(0)
+}
+
+// weigh notes how many bytes the layer's key index takes.
+func (l *layer) weigh(index int64) {
+	l.lake.indexes.Add(index - l.weighed)
+	l.weighed = index
 }
 
 // State reads the layer's state from the catalog. Bronze that was set back fails

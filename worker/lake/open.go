@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -21,7 +22,8 @@ import (
 	sqlcat "github.com/apache/iceberg-go/catalog/sql"
 	_ "github.com/apache/iceberg-go/io/gocloud/s3" // s3:// warehouses
 	_ "github.com/jackc/pgx/v5/stdlib"             // Postgres catalogs
-	_ "modernc.org/sqlite"                         // SQLite catalogs
+	"golang.org/x/sync/semaphore"
+	_ "modernc.org/sqlite" // SQLite catalogs
 
 	"github.com/lakeweir/lakeweir/catalog"
 )
@@ -38,8 +40,16 @@ type Lake struct {
 	now       func() time.Time
 	retry     retryPolicy
 	images    *imageCache
-	creating  sync.Mutex // held while a table is created
+	work      *semaphore.Weighted // of workBytes: what is being encoded and decoded
+	workBytes int64
+	imageMost int64        // bytes of rows read for one fold
+	findMost  int          // rows found for one TRUNCATE
+	indexes   atomic.Int64 // bytes of all key indexes
+	creating  sync.Mutex   // held while a table is created
 }
+
+// IndexBytes returns about how many bytes the key indexes of all tables take.
+func (l *Lake) IndexBytes() int64 { return l.indexes.Load() }
 
 // Open connects to the catalog, creating a SQL catalog's tables and a local
 // warehouse's folder when they are absent. It fails with lake.config or
@@ -57,6 +67,7 @@ func Open(ctx context.Context, cfg Config, logger *slog.Logger) (*Lake, error) {
 		kind: t.kind, warehouse: t.warehouse, secrets: cfg.secrets(), logger: logger,
 		now:   cfg.Now,
 		retry: defaultRetry, images: newImageCache(cfg.CacheBytes),
+		work: semaphore.NewWeighted(cfg.WorkBytes), workBytes: cfg.WorkBytes, imageMost: cfg.ImageBytes, findMost: cfg.FindRows,
 		close: func() error { return nil },
 	}
 	makeDurable()

@@ -52,6 +52,20 @@ func (p *parquetFile) groups() []int64 {
 	return out
 }
 
+// groupSize is how many bytes the rows of a group take when they are not compressed.
+func (p *parquetFile) groupSize(group int) int64 {
+	return p.reader.MetaData().RowGroup(group).TotalByteSize()
+}
+
+// readingSize is about how many bytes it takes to read a row group: small ones are
+// not counted, since a page is read at a time.
+func readingSize(group int64) int {
+	if group < aloneBytes {
+		return 0
+	}
+	return int(2 * group)
+}
+
 // record is some rows of a file: the asked columns by field id. Columns that the
 // file lacks are nil.
 type record struct {

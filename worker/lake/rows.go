@@ -14,6 +14,7 @@ import (
 	"github.com/lakeweir/lakeweir/worker/change"
 	"github.com/lakeweir/lakeweir/worker/columnar"
 	"github.com/lakeweir/lakeweir/worker/fold"
+	"github.com/lakeweir/lakeweir/worker/pipeline"
 )
 
 // sourceFields returns the field ids of the source's columns, in its order.
@@ -69,10 +70,7 @@ func (o own) ints(rec record, name string, t catalog.Type) (func(i int) int64, e
 // fillImages adds one row per index of sel to rows, with the source's columns as the
 // record has them. Cells named in _unavailable_columns are marked so.
 func (l *layer) fillImages(rows *change.Rows, rec record, fields []int, unavailable arrow.Array, sel []int) (first int, err error) {
-	first = rows.Len()
-	for range sel {
-		rows.Add()
-	}
+	first = rows.AddMany(len(sel))
 	for col, id := range fields {
 		arr := rec.columns[id]
 		if arr == nil {
@@ -106,19 +104,41 @@ type wanted struct {
 	at  int
 }
 
-// readPlaces reads rows of one file. It calls f with each record that holds some of
+// imageBudget bounds the rows that are read for one fold.
+type imageBudget struct {
+	left   int64
+	strict bool // more fails with pipeline.ErrTooMuch
+}
+
+func (b *imageBudget) take(size int64) error {
+	if b == nil {
+		return nil // bounded by its caller
+	}
+	b.left -= size
+	if b.strict && b.left < 0 {
+		return pipeline.ErrTooMuch
+	}
+	return nil
+}
+
+// imageBudget is that of a fold.
+func (l *layer) imageBudget(touched fold.Touched) *imageBudget {
+	return &imageBudget{left: l.lake.imageMost, strict: !touched.Large}
+}
+
+// readPlaces reads rows of one file, as far as the budget goes. It calls f with each record that holds some of
 // them and the indexes of those in it; want[k] goes with sel[k]. Only the row groups
 // that hold wanted rows are read.
-func (l *layer) readPlaces(ctx context.Context, file *dataFile, fields []int, want []wanted, f func(rec record, want []wanted, sel []int) error) error {
+func (l *layer) readPlaces(ctx context.Context, file *dataFile, fields []int, want []wanted, budget *imageBudget, f func(rec record, want []wanted, sel []int) error) error {
 	slices.SortFunc(want, func(a, b wanted) int { return int(min(1, max(-1, a.row-b.row))) })
 	p, err := openParquet(l.fs, file.path)
 	if err != nil {
 		return err
 	}
-	return errors.Join(l.readWanted(ctx, p, fields, want, f), p.Close())
+	return errors.Join(l.readWanted(ctx, p, fields, want, budget, f), p.Close())
 }
 
-func (l *layer) readWanted(ctx context.Context, p *parquetFile, fields []int, want []wanted, f func(record, []wanted, []int) error) error {
+func (l *layer) readWanted(ctx context.Context, p *parquetFile, fields []int, want []wanted, budget *imageBudget, f func(record, []wanted, []int) error) error {
 	first := int64(0)
 	for g, n := range p.groups() {
 		if len(want) == 0 {
@@ -128,7 +148,19 @@ func (l *layer) readWanted(ctx context.Context, p *parquetFile, fields []int, wa
 			first += n
 			continue
 		}
-		err := p.read(ctx, g, first, fields, func(rec record) error {
+		in := 0
+		for in < len(want) && want[in].row < first+n {
+			in++
+		}
+		size := p.groupSize(g)
+		if err := budget.take(size / n * int64(in)); err != nil {
+			return err
+		}
+		release, err := l.lake.borrow(ctx, readingSize(size))
+		if err != nil {
+			return err
+		}
+		err = p.read(ctx, g, first, fields, func(rec record) error {
 			end := 0
 			for end < len(want) && want[end].row < rec.first+int64(rec.rows) {
 				end++
@@ -144,6 +176,7 @@ func (l *layer) readWanted(ctx context.Context, p *parquetFile, fields []int, wa
 			want = want[end:]
 			return f(rec, part, sel)
 		})
+		release()
 		if err != nil {
 			return err
 		}
@@ -248,9 +281,7 @@ func (l *layer) keyReader() keyReader {
 // call.
 func (k keyReader) each(rec record, sel []int, f func(i int, key []byte) error) error {
 	rows := change.NewRows(k.schema)
-	for range sel {
-		rows.Add()
-	}
+	rows.AddMany(len(sel))
 	for col, id := range k.fields {
 		if rec.columns[id] == nil {
 			return fmt.Errorf("the file lacks the key column %q", k.schema.Columns[col].Name)

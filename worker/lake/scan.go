@@ -2,6 +2,7 @@ package lake
 
 import (
 	"context"
+	"math"
 	"slices"
 
 	"github.com/lakeweir/lakeweir/worker/change"
@@ -85,13 +86,13 @@ func (h *history) FindKeys(ctx context.Context, keys *fold.KeySet, maxBytes int)
 	if err != nil {
 		return nil, err
 	}
-	clear(h.found)
-	return h.scan(ctx, lg, false, keys, maxBytes)
+	h.found = nil
+	return h.scan(ctx, lg, false, keys, nil, maxBytes)
 }
 
 // scan reads the layer for every open version, when all is set, and every version of
 // the keys.
-func (h *history) scan(ctx context.Context, lg *ledger, all bool, whole *fold.KeySet, maxBytes int) ([]fold.VersionFound, error) {
+func (h *history) scan(ctx context.Context, lg *ledger, all bool, whole *fold.KeySet, budget *imageBudget, maxBytes int) ([]fold.VersionFound, error) {
 	var out []fold.VersionFound
 	rows := change.NewRows(h.schema)
 	fields, o := h.sourceFields(), h.columns()
@@ -107,7 +108,7 @@ func (h *history) scan(ctx context.Context, lg *ledger, all bool, whole *fold.Ke
 			return len(out) - 1
 		},
 		images: func(file *dataFile, want []wanted) error {
-			return h.readPlaces(ctx, file, append(o.fields(), fields...), want, func(rec record, want []wanted, sel []int) error {
+			return h.readPlaces(ctx, file, append(o.fields(), fields...), want, budget, func(rec record, want []wanted, sel []int) error {
 				return h.each(rows, rec, fields, o, sel, func(k int, v fold.Version) { out[want[k].at].Row = v })
 			})
 		},
@@ -129,14 +130,14 @@ func (h *history) scan(ctx context.Context, lg *ledger, all bool, whole *fold.Ke
 // FindKeys returns the rows of the keys, with images.
 func (c *current) FindKeys(ctx context.Context, keys *fold.KeySet, maxBytes int) ([]fold.CurrentFound, error) {
 	if listed, ok := keys.Listed(); ok {
-		t := fold.Touched{Keys: listed, Image: slices.Repeat([]bool{true}, len(listed))}
+		t := fold.Touched{Keys: listed, Image: slices.Repeat([]bool{true}, len(listed)), Large: maxBytes == math.MaxInt}
 		return c.Find(ctx, t)
 	}
 	lg, err := c.index(ctx)
 	if err != nil {
 		return nil, err
 	}
-	clear(c.found)
+	c.found = nil
 	var out []fold.CurrentFound
 	rows := change.NewRows(c.schema)
 	fields, o := c.sourceFields(), c.columns()
@@ -150,7 +151,7 @@ func (c *current) FindKeys(ctx context.Context, keys *fold.KeySet, maxBytes int)
 			return len(out) - 1
 		},
 		images: func(file *dataFile, want []wanted) error {
-			return c.readPlaces(ctx, file, append(o.fields(), fields...), want, func(rec record, want []wanted, sel []int) error {
+			return c.readPlaces(ctx, file, append(o.fields(), fields...), want, nil, func(rec record, want []wanted, sel []int) error {
 				return c.each(rows, rec, fields, o, sel, func(k int, row fold.CurrentRow) { out[want[k].at].Row = row })
 			})
 		},

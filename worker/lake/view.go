@@ -327,14 +327,18 @@ func (v *View) fieldsOf(top string) []string {
 // rowsOf copies the first n rows of a record.
 func rowsOf(rec arrow.RecordBatch, schema *catalog.Schema, picked []viewColumn, n int) (*change.Rows, error) {
 	rows := change.NewRows(schema)
+	rows.AddMany(n)
 	all := make([]int, n)
 	for i := range all {
 		all[i] = i
-		rows.Add()
+	}
+	places := make(map[string]int, rec.NumCols())
+	for i, f := range rec.Schema().Fields() {
+		places[f.Name] = i
 	}
 	for col, c := range picked {
-		at := slices.IndexFunc(rec.Schema().Fields(), func(f arrow.Field) bool { return f.Name == c.top })
-		if at < 0 {
+		at, ok := places[c.top]
+		if !ok {
 			return nil, fmt.Errorf("the scan left out column %q", c.top)
 		}
 		arr := rec.Column(at)

@@ -28,14 +28,31 @@ type rowSource interface {
 	// repeats reports whether the values of a leaf column, given by its path from
 	// the top, are few enough for a dictionary.
 	repeats(path []string) bool
+	// longest returns the length of the longest value of a leaf column, by its path;
+	// 0 where values have one length.
+	longest(path []string) int
+	// rowSize returns about how many bytes one row takes in memory.
+	rowSize(i int) int
+	// large returns the value of a row in a column of text or bytes, by its path, when
+	// it is change.Large, else nil.
+	large(path []string, i int) []byte
+	// leaveLarge has appendColumn add NULL in place of what large returns.
+	leaveLarge(leave bool)
 }
 
 const (
-	fileBytes   = 512 << 20 // of a file's rows in memory; about a quarter of it on disk
-	recordBytes = 32 << 20
+	fileBytes   = 256 << 20 // of a file's rows in memory; about a quarter of it on disk
+	recordBytes = 8 << 20
 	recordRows  = 8192
 	// Rows are read back by place, a row group at a time.
-	rowGroupRows = 32768
+	rowGroupRows  = 32768
+	rowGroupBytes = 32 << 20
+	// A row that is larger than this is a row group of its own, written column by
+	// column, so that no more of it is in memory at a time than must be.
+	aloneBytes = 4 << 20
+	// boundedBytes is how long the values of a column may be for it to have bounds:
+	// Parquet's writer copies each that is lowest or highest.
+	boundedBytes = 64 << 10
 )
 
 // filePrefix begins the name of every data file that Lakeweir wrote: its rows are
@@ -74,24 +91,33 @@ func (l *layer) writeRows(ctx context.Context, src rowSource, partition map[int]
 			err = l.lake.unavailable(err, "the lake's table "+l.name+" cannot be written")
 		}
 	}()
-	each := max(1, src.size()/n)
-	perFile, perRecord := max(1, fileBytes/each), min(recordRows, max(1, recordBytes/each))
-	props := l.writerProperties(src)
-	for lo := 0; lo < n; lo += perFile {
+	plan := planRecords(src)
+	release, err := l.lake.borrow(ctx, plan.memory)
+	if err != nil {
+		return w, err
+	}
+	defer release()
+	props := l.writerProperties(src, plan.perGroup)
+	for lo := 0; lo < len(plan.records); {
 		if err := ctx.Err(); err != nil {
 			return w, err
 		}
-		hi := min(n, lo+perFile)
-		df, err := l.writeFile(src, props, lo, hi, perRecord, partition)
+		hi, size := lo, 0
+		for hi < len(plan.records) && (hi == lo || size+plan.records[hi].size <= fileBytes) {
+			size += plan.records[hi].size
+			hi++
+		}
+		df, err := l.writeFile(src, props, plan.records[lo:hi], partition)
 		if err != nil {
 			return w, err
 		}
-		w.files, w.rows, w.bytes = append(w.files, df), append(w.rows, hi-lo), w.bytes+df.FileSizeBytes()
+		w.files, w.rows, w.bytes = append(w.files, df), append(w.rows, plan.records[hi-1].hi-plan.records[lo].lo), w.bytes+df.FileSizeBytes()
+		lo = hi
 	}
 	return w, nil
 }
 
-func (l *layer) writeFile(src rowSource, props *parquet.WriterProperties, lo, hi, perRecord int, partition map[int]any) (iceberg.DataFile, error) {
+func (l *layer) writeFile(src rowSource, props *parquet.WriterProperties, records []recordPlan, partition map[int]any) (iceberg.DataFile, error) {
 	var buf bytes.Buffer
 	pw, err := pqarrow.NewFileWriter(l.arrow, &buf, props, pqarrow.DefaultWriterProps())
 	if err != nil {
@@ -99,15 +125,31 @@ func (l *layer) writeFile(src rowSource, props *parquet.WriterProperties, lo, hi
 	}
 	b := array.NewRecordBuilder(memory.DefaultAllocator, l.arrow)
 	defer b.Release()
-	for at := lo; at < hi; at += perRecord {
-		end := min(hi, at+perRecord)
+	fresh := true // a row group begins
+	for _, r := range records {
+		src.leaveLarge(r.alone)
+		if r.alone && r.lo > records[0].lo { // the first one's turn has just come
+			tidy(int64(r.size))
+		}
 		for i, f := range l.arrow.Fields() {
-			if !src.appendColumn(f.Name, b.Field(i), at, end) {
-				b.Field(i).AppendNulls(end - at) // a column that the lake has and the source not
+			if !src.appendColumn(f.Name, b.Field(i), r.lo, r.hi) {
+				b.Field(i).AppendNulls(r.hi - r.lo) // a column that the lake has and the source not
 			}
 		}
 		rec := b.NewRecordBatch()
-		err := pw.WriteBuffered(rec)
+		switch {
+		case r.alone:
+			rec = withLarge(rec, src, r.lo)
+			err = pw.Write(rec)
+			fresh = false
+		case r.opens && !fresh:
+			if err = pw.NewBufferedRowGroupChecked(); err == nil {
+				err = pw.WriteBuffered(rec)
+			}
+		default:
+			err = pw.WriteBuffered(rec)
+			fresh = false
+		}
 		rec.Release()
 		if err != nil {
 			return nil, fmt.Errorf("parquet: %w", err)
@@ -143,11 +185,11 @@ func (l *layer) day(at time.Time) map[int]any {
 
 // writerProperties chooses how columns are encoded: integers as differences, texts
 // by dictionary only where they repeat, all compressed by zstd at its fastest.
-func (l *layer) writerProperties(src rowSource) *parquet.WriterProperties {
+func (l *layer) writerProperties(src rowSource, perGroup int) *parquet.WriterProperties {
 	opts := []parquet.WriterProperty{
 		parquet.WithCompression(compress.Codecs.Zstd), parquet.WithCompressionLevel(1),
 		parquet.WithDictionaryDefault(false), parquet.WithStats(true), parquet.WithMaxStatsSize(1024),
-		parquet.WithDataPageSize(1 << 20), parquet.WithMaxRowGroupLength(rowGroupRows), parquet.WithBatchSize(recordRows),
+		parquet.WithDataPageSize(1 << 20), parquet.WithMaxRowGroupLength(int64(perGroup)), parquet.WithBatchSize(recordRows),
 		parquet.WithStoreDecimalAsInteger(true), parquet.WithCreatedBy(createdBy),
 	}
 	chosen := encodings{}
@@ -156,6 +198,8 @@ func (l *layer) writerProperties(src rowSource) *parquet.WriterProperties {
 	}
 	for path, how := range chosen {
 		switch how {
+		case long:
+			opts = append(opts, parquet.WithStatsFor(path, false))
 		case differences64:
 			opts = append(opts, parquet.WithEncodingFor(path, parquet.Encodings.DeltaBinaryPacked))
 		case dictionary:
@@ -172,6 +216,7 @@ const (
 	plain encoding = iota
 	differences64
 	dictionary
+	long // plain, without bounds
 )
 
 // encodings are by dotted path, since Parquet's writer knows columns by it. Names
@@ -196,13 +241,22 @@ func (e encodings) choose(src rowSource, t arrow.DataType, path []string) {
 			how = differences64
 		}
 	case *arrow.StringType:
-		if src.repeats(path) {
+		switch {
+		case src.longest(path) > boundedBytes:
+			how = long
+		case src.repeats(path):
 			how = dictionary
+		}
+	case *arrow.BinaryType:
+		if src.longest(path) > boundedBytes {
+			how = long
 		}
 	}
 	key := strings.Join(path, ".")
-	if _, taken := e[key]; taken {
+	if was, taken := e[key]; taken && was != long && how != long {
 		how = plain
+	} else if taken {
+		how = long
 	}
 	e[key] = how
 }

@@ -120,8 +120,8 @@ func (k *keeper) write(ctx context.Context, l *layerFold, batches []*change.Batc
 		var err error
 		if s.resumed {
 			c, err = k.redo(ctx, l, s.batches, end)
-		} else if c, err = l.fold(ctx, s.batches, end); err == nil {
-			*l.at = end
+		} else {
+			c, err = k.foldBounded(ctx, l, s.batches, whole || i < len(steps)-1, end)
 		}
 		total = total.plus(c)
 		if err != nil {

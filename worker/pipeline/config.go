@@ -29,10 +29,10 @@ type Config struct {
 type Limits struct {
 	// BatchRows and BatchBytes are where a table's waiting changes are saved before
 	// their time; a transaction larger than that is split. Default 250,000 changes
-	// and 64 MiB.
+	// and 48 MiB.
 	BatchRows  int
 	BatchBytes int
-	// MemoryBytes is where reading waits for saving; default 256 MiB.
+	// MemoryBytes is where reading waits for saving, over all tables; default 96 MiB.
 	MemoryBytes int
 	// RemakeBytes bounds the rows in memory while keys are made anew from bronze;
 	// default 64 MiB. What one key alone takes is not bounded.
@@ -58,8 +58,8 @@ type Limits struct {
 func (c Config) WithDefaults() Config {
 	l := &c.Limits
 	def(&l.BatchRows, 250_000)
-	def(&l.BatchBytes, 64<<20)
-	def(&l.MemoryBytes, 256<<20)
+	def(&l.BatchBytes, 48<<20)
+	def(&l.MemoryBytes, 96<<20)
 	def(&l.RemakeBytes, remakeBytes)
 	def(&l.Parallel, 3)
 	def(&l.DrainWithin, 30*time.Second)

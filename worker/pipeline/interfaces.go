@@ -156,6 +156,16 @@ type Layers struct {
 // Find: find, fold and write again.
 var ErrStale = errors.New("the layer changed since it was read")
 
+// ErrTooMuch is returned by Find when it would have to read more rows than may be in
+// memory at once: fold fewer changes at a time or, where there are no fewer, find
+// with Touched.Large while nobody else does. FindKeys returns it when the rows take
+// more than they may.
+var ErrTooMuch = errors.New("too many rows to read at once")
+
+// ErrMore is returned by Find, with some of the rows, for a Truncate alone: write
+// what the fold makes of those, leaving the state as it is, and find again.
+var ErrMore = errors.New("there are more rows")
+
 // LayerState is what a layer's newest snapshot says.
 type LayerState struct {
 	Cursor   catalog.Cursor
@@ -209,9 +219,6 @@ type Bronze interface {
 	First(ctx context.Context) (catalog.Position, error)
 }
 
-// ErrTooMuch is returned by FindKeys when the rows take more than they may.
-var ErrTooMuch = errors.New("the rows of these keys take too much memory")
-
 // ErrNoBefore is returned by FindBefore when the layer does not show any more what it
 // held then.
 var ErrNoBefore = errors.New("the layer's state before the transaction is gone")
@@ -222,7 +229,8 @@ var ErrNoBefore = errors.New("the layer's state before the transaction is gone")
 type Current interface {
 	State(ctx context.Context) (LayerState, error)
 	// Find returns the layer's rows of the touched keys, in any order; keys that
-	// it does not hold are left out.
+	// it does not hold are left out. It may fail with ErrTooMuch, and return some of
+	// the rows with ErrMore.
 	Find(ctx context.Context, touched fold.Touched) ([]fold.CurrentFound, error)
 	// FindKeys returns the rows of the keys, with images, or ErrTooMuch when they take
 	// more than so many bytes.
@@ -244,7 +252,7 @@ type History interface {
 	State(ctx context.Context) (LayerState, error)
 	// Find returns the open versions of the touched keys, and every version, open
 	// and closed, of the keys of whole (few, and seldom any); with images always,
-	// in any order.
+	// in any order. It may fail as Current.Find does.
 	Find(ctx context.Context, touched fold.Touched, whole [][]byte) ([]fold.VersionFound, error)
 	// FindClosed returns fold.Closed of each of the keys that has a closed version
 	// which ended after a time, in microseconds since 1970 UTC.

@@ -23,6 +23,9 @@ type keeper struct {
 	history LayerState
 	// folded is when the layers were last brought up to bronze.
 	folded time.Time
+	// turn is taken by the one that folds what is larger than may be in memory at once.
+	turn   chan struct{}
+	myTurn bool
 	// unsure says that a commit's outcome is unknown: read the states again first.
 	unsure      bool
 	lacks       lacks
@@ -124,6 +127,7 @@ func (k *keeper) save(ctx context.Context, table *catalog.Table, batches []*chan
 		to := after(k.bronze, batches)
 		if len(late) > 0 {
 			to.Late++
+			to.CommitTime = after(to, late).CommitTime
 		}
 		c, err := k.layers.Bronze.Append(ctx, slices.Concat(batches, late), to)
 		if err != nil {

@@ -36,7 +36,14 @@ func (k *keeper) currentFold(table *catalog.Table) *layerFold {
 		return layer.Write(ctx, r, to)
 	}
 	l.fold = func(ctx context.Context, batches []*change.Batch, to LayerState) (Commit, error) {
-		found, err := layer.Find(ctx, fold.TouchedCurrent(table, batches))
+		touched := fold.TouchedCurrent(table, batches)
+		touched.Large = k.myTurn
+		found, err := layer.Find(ctx, touched)
+		if errors.Is(err, ErrMore) {
+			return l.withMore(func(to LayerState) (Commit, error) {
+				return write(ctx, fold.Current(table, l.at.Cursor.Position, batches, found), to)
+			})
+		}
 		if err != nil {
 			return Commit{}, err
 		}
@@ -86,7 +93,13 @@ func (k *keeper) historyFold(table *catalog.Table) *layerFold {
 	}
 	l.fold = func(ctx context.Context, batches []*change.Batch, to LayerState) (Commit, error) {
 		touched := fold.TouchedHistory(batches)
+		touched.Large = k.myTurn
 		found, err := layer.Find(ctx, touched, nil)
+		if errors.Is(err, ErrMore) {
+			return l.withMore(func(to LayerState) (Commit, error) {
+				return write(ctx, fold.History(table, l.at.Cursor.Position, batches, found), to)
+			})
+		}
 		if err != nil {
 			return Commit{}, err
 		}
@@ -154,7 +167,7 @@ func (k *keeper) redo(ctx context.Context, l *layerFold, rest []*change.Batch, t
 	var c Commit
 	switch {
 	case len(earlier.Changes) == 0:
-		c, err = l.fold(ctx, rest, to)
+		return k.foldBounded(ctx, l, rest, false, to)
 	case lost:
 		return k.remakeTo(ctx, l, lateKeys(keys, earlier), to)
 	default:

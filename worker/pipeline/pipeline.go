@@ -24,6 +24,10 @@ type Pipeline struct {
 	results chan result
 	saving  int
 	rereads *rereading
+	// permits lets the reader read one slice; permitted counts those given and not
+	// used up.
+	permits   chan struct{}
+	permitted bool
 
 	statusMu  sync.Mutex
 	silent    bool // the source's silence has been logged; under statusMu
@@ -45,10 +49,15 @@ type result struct {
 // New makes a pipeline; nothing is read before Run.
 func New(cfg Config) *Pipeline {
 	cfg = cfg.WithDefaults()
-	p := &Pipeline{cfg: cfg, byName: map[string]*tableRun{}, results: make(chan result, len(cfg.Tables)+1), statuses: make(chan SourceStatus, 1)}
+	p := &Pipeline{
+		cfg: cfg, byName: map[string]*tableRun{}, results: make(chan result, len(cfg.Tables)+1), statuses: make(chan SourceStatus, 1),
+		permits: make(chan struct{}, 1),
+	}
 	p.rereads = newRereading(cfg)
+	turn := make(chan struct{}, 1)
 	for _, t := range cfg.Tables {
 		run := &tableRun{table: t, state: catalog.Pending, masks: map[*catalog.Schema]Mask{}}
+		run.turn = turn
 		run.lacks.rereads, run.remakeBytes = cfg.Rereads, cfg.Limits.RemakeBytes
 		p.tables = append(p.tables, run)
 		p.byName[t.Name.String()] = run
@@ -173,7 +182,12 @@ func (p *Pipeline) read(ctx context.Context) (slices <-chan readResult, stop fun
 	go func() {
 		defer close(done)
 		defer close(ch)
-		for ctx.Err() == nil {
+		for {
+			select {
+			case <-p.permits:
+			case <-ctx.Done():
+				return
+			}
 			s, err := p.next(ctx)
 			if err != nil && ctx.Err() != nil {
 				return
@@ -213,20 +227,20 @@ func (p *Pipeline) loop(ctx context.Context, slices <-chan readResult) error {
 	defer tick.Stop()
 	lastReport := time.Time{}
 	for {
-		from := slices
-		if p.memory() >= p.cfg.Limits.MemoryBytes {
-			from = nil // reading waits for saving
-		}
+		p.permit(0)
 		select {
 		case <-ctx.Done():
 			return nil
-		case r, ok := <-from:
+		case r, ok := <-slices:
+			p.permitted = false
 			if !ok {
 				return nil
 			}
 			if r.err != nil {
 				return fmt.Errorf("read source %s: %w", p.cfg.Source.Name, r.err)
 			}
+			_, size := sizeOf(r.slice.Batches)
+			p.permit(size) // while this slice is taken in, the next is read
 			p.accept(ctx, r.slice)
 		case r := <-p.results:
 			p.saved(ctx, r)
@@ -244,6 +258,16 @@ func (p *Pipeline) loop(ctx context.Context, slices <-chan readResult) error {
 			p.confirm(ctx)
 			p.report(ctx, false)
 		}
+	}
+}
+
+// permit lets the reader go on, unless what is kept in memory, with so much more, is
+// at its bound: then reading waits for saving. There is never more than the bound and
+// one slice.
+func (p *Pipeline) permit(more int) {
+	if !p.permitted && p.memory()+more < p.cfg.Limits.MemoryBytes {
+		p.permitted = true
+		p.permits <- struct{}{}
 	}
 }
 

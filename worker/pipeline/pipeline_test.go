@@ -129,6 +129,7 @@ func TestEveryTableEqualsItsSourceWhateverCommitsDo(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t, rapid.IntRange(1, 3).Draw(t, "tables"))
+		w.lake.Few = rapid.IntRange(0, 3).Draw(t, "few")
 		outcomes := rapid.SliceOfN(rapid.SampledFrom([]pipelinetest.Outcome{
 			pipelinetest.Lands, pipelinetest.Lands, pipelinetest.Stale, pipelinetest.Crash, pipelinetest.Dies,
 		}), 0, 12).Draw(t, "outcomes")
@@ -145,6 +146,7 @@ func TestLateChangesTakeTheirPlace(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t, rapid.IntRange(1, 2).Draw(t, "tables"))
+		w.lake.Few = rapid.IntRange(0, 3).Draw(t, "few")
 		w.log.Parts = pipelinetest.Delay(t, w.log.Parts)
 		outcomes := rapid.SliceOfN(rapid.SampledFrom([]pipelinetest.Outcome{
 			pipelinetest.Lands, pipelinetest.Lands, pipelinetest.Lands, pipelinetest.Stale, pipelinetest.Crash, pipelinetest.Dies, pipelinetest.Unknown,
@@ -190,6 +192,7 @@ func TestALostReplyIsTriedAgainWithoutDoubling(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t, 2)
+		w.lake.Few = rapid.IntRange(0, 3).Draw(t, "few")
 		lost := rapid.IntRange(1, 6).Draw(t, "lost")
 		var n atomic.Int64
 		w.lake.Outcome = func(string, catalog.Layer) pipelinetest.Outcome {

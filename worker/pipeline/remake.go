@@ -88,7 +88,7 @@ func (k *keeper) remakeTo(ctx context.Context, l *layerFold, keys *fold.KeySet, 
 		if len(waiting) == 0 {
 			end = to
 		}
-		end.Remade = l.at.Remade + 1
+		end.Remade = l.at.Remade + 2 // an odd one means something else, see withMore
 		end.Snapshot = nil
 		if err := m.follow(ctx, set); err != nil {
 			return total, err

@@ -78,9 +78,9 @@ func (t *tableRun) over(through catalog.LSN) {
 	}
 }
 
-// due returns how many batches of the queue are to be saved now: up to the last
-// that ends a transaction, or all when the bound is reached, since only a
-// transaction larger than the bound may be split (rule 2).
+// due returns how many batches of the queue are to be saved now: as many as the bound
+// allows, up to the last that ends a transaction. Where none of those does, the
+// transaction is larger than the bound and may be split (rule 2).
 func (t *tableRun) due(now time.Time, every time.Duration, limits Limits, force bool) int {
 	if len(t.queue) == 0 || now.Before(t.retryAt) && !force {
 		return 0
@@ -89,13 +89,22 @@ func (t *tableRun) due(now time.Time, every time.Duration, limits Limits, force 
 	if !full && !force && t.ending == nil && now.Sub(t.waiting) < every && !t.late(now, every) {
 		return 0
 	}
-	for n := len(t.queue); n > 0; n-- {
-		if t.queue[n-1].Whole {
-			return n
+	whole, fit := 0, 0
+	rows, size := 0, 0
+	for n, b := range t.queue {
+		rows, size = rows+len(b.Changes), size+b.Size()
+		if n > 0 && (rows > limits.BatchRows || size > limits.BatchBytes) {
+			break
+		}
+		if fit = n + 1; b.Whole {
+			whole = fit
 		}
 	}
-	if full || t.ending != nil {
-		return len(t.queue)
+	switch {
+	case whole > 0:
+		return whole
+	case full || t.ending != nil:
+		return fit
 	}
 	return 0
 }

@@ -22,6 +22,7 @@ type request struct {
 	keyless bool   // read the whole table, in pieces
 	again   bool   // keys were asked for: say of each that is not there that it is not
 	masked  bool   // these keys are as the lake shows them
+	each    int    // bytes of a row of the chunk before, or 0
 }
 
 // reader reads one chunk, or a table without a key, in one transaction. Its table
@@ -182,28 +183,41 @@ func (r *reader) pieces(ctx context.Context, conn *pgconn.PgConn, head chunk) (*
 	if r.request.again {
 		n = 20
 	}
+	if r.request.each > 0 {
+		n = min(n, fetchRows(most, r.request.each))
+	}
 	for {
-		before := c.rows.Len()
-		wire, err := r.fetch(ctx, conn, c, n)
-		if err != nil {
+		f := fetching{chunk: c, head: head}
+		if err := r.fetch(ctx, conn, &f, n); err != nil {
 			return nil, err
 		}
-		got := c.rows.Len() - before
-		c.bytes += wire
-		if got < n {
-			c.last = r.request.keyless || r.request.keys != nil || c.rows.Len() < r.request.limit
+		c = f.chunk
+		if f.got < n {
+			c.last = !f.cut && (r.request.keyless || r.request.keys != nil || c.rows.Len() < r.request.limit)
 			return c, nil
 		}
 		full := c.bytes >= most
-		if full && !r.request.keyless && (r.request.keys == nil || r.request.again) {
+		if f.cut || full && !r.request.keyless && (r.request.keys == nil || r.request.again) {
 			return c, nil
 		}
-		if r.request.keyless && (full || c.rows.Len() >= r.request.limit) {
+		if r.request.keyless && (c.bytes >= most || c.rows.Len() >= r.request.limit) {
 			r.send(ctx, c)
 			c = r.fresh(head)
 		}
-		n = min(max(most/4/max(wire/got, 1), 1), 2000)
+		n = fetchRows(most, f.wire/f.got)
 	}
+}
+
+// fetchRows is how many rows of a size are fetched at once.
+func fetchRows(most, each int) int { return min(max(most/4/max(each, 1), 1), 2000) }
+
+// fetching is the state of one fetch.
+type fetching struct {
+	chunk *chunk
+	head  chunk
+	got   int  // rows that came
+	wire  int  // their size as text
+	cut   bool // the chunk was full: the rows that came after are for the next one
 }
 
 func (r *reader) fresh(head chunk) *chunk {
@@ -212,22 +226,36 @@ func (r *reader) fresh(head chunk) *chunk {
 	return &c
 }
 
-// fetch decodes the next rows into the chunk and returns their size as text.
-func (r *reader) fetch(ctx context.Context, conn *pgconn.PgConn, c *chunk, n int) (int, error) {
+// fetch decodes the next rows into the chunk. Of rows that turn out too large, a
+// chunk by key keeps what it has room for, and what else was asked for is read
+// again; a table without a key is sent on in between.
+func (r *reader) fetch(ctx context.Context, conn *pgconn.PgConn, f *fetching, n int) error {
+	most := r.source.cfg.Limits.ChunkBytes
 	result := conn.ExecParams(ctx, "FETCH "+strconv.Itoa(n)+" FROM chunk", nil, nil, nil, nil)
 	err := r.sameFields(result.FieldDescriptions())
-	b := builder{rows: c.rows}
-	size := 0
+	b := builder{rows: f.chunk.rows}
 	for err == nil && result.NextRow() {
-		values := result.Values()
+		f.got++
+		c := f.chunk
+		full := c.bytes >= most && c.rows.Len() > 0
+		switch {
+		case full && !r.request.keyless && r.request.keys == nil:
+			f.cut = true
+			continue
+		case full && r.request.keyless:
+			r.send(ctx, c)
+			f.chunk = r.fresh(f.head)
+			c, b = f.chunk, builder{rows: f.chunk.rows}
+		}
 		var bytes int
-		bytes, err = r.row(&b, c, values)
-		size += bytes
+		bytes, err = r.row(&b, c, result.Values())
+		f.wire += bytes
+		c.bytes += bytes
 	}
 	if _, closeErr := result.Close(); closeErr != nil {
-		return size, closeErr
+		return closeErr
 	}
-	return size, err
+	return err
 }
 
 func (r *reader) row(b *builder, c *chunk, values [][]byte) (int, error) {

@@ -160,6 +160,9 @@ func (s *Source) decode(ctx context.Context) error {
 				return nil
 			}
 		}
+		if s.stream != nil {
+			s.stream.done(s.packet)
+		}
 		s.packet = nil
 	}
 	return nil

@@ -56,7 +56,7 @@ func (b *beginning) open(r pipeline.Resume, have tableFacts, types []columnType)
 		}
 		schema.Version = r.Schema.Version
 	}
-	t := &table{cfg: r.Table, name: r.Table.Name.String(), oid: have.oid, schema: schema, deferred: have.deferred(r.Table.PrimaryKey), generation: 1}
+	t := &table{cfg: r.Table, name: r.Table.Name.String(), oid: have.oid, schema: schema, deferred: have.deferred(r.Table.PrimaryKey), generation: 1, lasting: true}
 	for _, c := range types {
 		t.fields = append(t.fields, c.field)
 	}

@@ -20,6 +20,7 @@ type snapshot struct {
 	read     bool       // every range was read; keys may remain
 	keys     [][]string // to be read again
 
+	each     int    // bytes of a row of the last chunk, or 0
 	limit    int    // rows of the next chunk
 	most     int    // of any chunk
 	waitFor  uint64 // the first transaction that need not have ended before the first chunk
@@ -78,6 +79,7 @@ func (n *snapshot) advance(c *chunk, rows int) {
 	}
 	n.progress.Rows += int64(rows)
 	n.progress.Chunks++
+	n.each = c.bytes / max(rows, 1)
 	if c.bound != nil {
 		n.bound = c.bound
 	}

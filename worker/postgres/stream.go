@@ -32,6 +32,10 @@ type stream struct {
 	clock       func() time.Time
 
 	packets chan *packet
+	// held is how many bytes were received and are not worked off; freed tells that it
+	// has fallen.
+	held    atomic.Int64
+	freed   chan struct{}
 	flushed atomic.Uint64 // what the server may forget
 	asked   atomic.Bool   // a status shall be sent now
 	ping    atomic.Bool   // and the server answer it
@@ -53,14 +57,49 @@ type frame struct {
 	start, end int         // in buf; equal for a keepalive
 }
 
-const packetSize = 256 << 10
+const (
+	packetSize = 256 << 10
+	// largeMessage is from where on a message's buffer is let go at once instead of
+	// with the next message, which may be long in coming.
+	largeMessage = 1 << 20
+)
 
 func newStream(s *Source, statusEvery time.Duration) *stream {
 	return &stream{
 		source: s.cfg.Source.Name, dsn: s.cfg.DSN, slot: s.cfg.Source.Slot, publication: s.cfg.Source.Publication,
 		epoch: s.epoch, limits: s.cfg.Limits, statusEvery: statusEvery, log: s.log, clock: s.cfg.Clock,
-		packets: make(chan *packet, max(1, s.cfg.Limits.BufferSize/packetSize)),
+		packets: make(chan *packet, max(1, s.cfg.Limits.BufferSize/packetSize)), freed: make(chan struct{}, 1),
 	}
+}
+
+// done notes that a packet has been worked off.
+func (s *stream) done(p *packet) {
+	s.held.Add(-int64(len(p.buf)))
+	select {
+	case s.freed <- struct{}{}:
+	default:
+	}
+}
+
+// room waits until less is held than may be, however long that takes, and keeps the
+// connection alive meanwhile: a message may be large, so none is read before. It
+// returns false when the context has ended.
+func (s *stream) room(ctx context.Context, conn *replicationConn) bool {
+	if s.held.Load() < int64(s.limits.BufferSize) {
+		return true
+	}
+	alive := time.NewTicker(s.statusEvery)
+	defer alive.Stop()
+	for s.held.Load() >= int64(s.limits.BufferSize) {
+		select {
+		case <-s.freed:
+		case <-ctx.Done():
+			return false
+		case <-alive.C:
+			_ = s.status(conn, false) // a broken connection shows at the next read
+		}
+	}
+	return true
 }
 
 // confirm lets the server forget what is before the position.
@@ -134,6 +173,9 @@ func (s *stream) receive(ctx context.Context, conn *replicationConn) error {
 	p := &packet{}
 	var due time.Time
 	for {
+		if !s.room(ctx, conn) {
+			return ctx.Err()
+		}
 		if now := s.clock(); s.asked.Swap(false) || !now.Before(due) {
 			if err := s.status(conn, s.ping.Swap(false)); err != nil {
 				return fmt.Errorf("send status: %w", err)
@@ -156,13 +198,28 @@ func (s *stream) receive(ctx context.Context, conn *replicationConn) error {
 				break
 			}
 		}
+		if len(p.buf) >= largeMessage {
+			if err := s.letGo(conn, p); err != nil {
+				return err
+			}
+		}
 		if len(p.messages) > 0 {
+			s.held.Add(int64(len(p.buf)))
 			if !s.send(ctx, conn, p) {
 				return ctx.Err()
 			}
 			p = &packet{buf: make([]byte, 0, packetSize+packetSize/8), messages: make([]frame, 0, len(p.messages)+16)}
 		}
 	}
+}
+
+// letGo has the connection give up the buffer of a large message, which it does when
+// it begins to read the next one; the read itself gets nothing, or what was there
+// already.
+func (s *stream) letGo(conn *replicationConn, p *packet) error {
+	_ = conn.Conn().SetReadDeadline(time.Unix(1, 0))
+	_, err := s.one(conn, p)
+	return err
 }
 
 // one reads one message into the packet. It returns true when the read was

@@ -49,6 +49,9 @@ type table struct {
 	stopped bool // by a fault
 
 	buf []byte // for Decode
+	// lasting says that texts given to set are never changed, so that large ones need
+	// no copy.
+	lasting bool
 }
 
 // into returns where the table's next change goes.
@@ -79,9 +82,19 @@ func (t *table) set(rows *change.Rows, row, col int, text []byte) error {
 		rows.SetFixed(row, col, fixed)
 		return nil
 	}
-	rows.SetBytes(row, col, bytes)
-	if typ.Kind != catalog.Text && cap(bytes) > cap(t.buf) {
-		t.buf = bytes
+	switch {
+	case typ.Kind == catalog.Text && !t.lasting:
+		rows.SetBytes(row, col, bytes)
+	case typ.Kind == catalog.Text:
+		rows.SetShared(row, col, bytes)
+	case len(bytes) >= change.Large: // too much to keep for the next value
+		rows.SetShared(row, col, bytes)
+		t.buf = nil
+	default:
+		rows.SetBytes(row, col, bytes)
+		if cap(bytes) > cap(t.buf) {
+			t.buf = bytes
+		}
 	}
 	return nil
 }

@@ -41,7 +41,7 @@ func (s *Source) openWindows() {
 // openWindow holds the table's changes from here on, and only then lets the
 // chunk's transaction begin.
 func (s *Source) openWindow(t *table) {
-	q := request{bound: t.snap.bound, limit: t.snap.limit, waitFor: t.snap.waitFor, keyless: !t.cfg.HasKey()}
+	q := request{bound: t.snap.bound, limit: t.snap.limit, waitFor: t.snap.waitFor, keyless: !t.cfg.HasKey(), each: t.snap.each}
 	w := &window{held: newBuilder(t.schema)}
 	if t.snap.read || len(t.snap.keys) >= maxKeys/2 {
 		w.asked = min(len(t.snap.keys), 200)

@@ -35,6 +35,8 @@ type Lake struct {
 	Outcome func(table string, layer catalog.Layer) Outcome
 	// Forgetful makes the layers forget what they held before.
 	Forgetful bool
+	// Few is how many rows may be found at once; 0: as many as there are.
+	Few int
 	// Died is closed by the first commit that crashes; then every call fails until
 	// Revive.
 	mu     sync.Mutex
@@ -323,7 +325,23 @@ func (c current) State(context.Context) (pipeline.LayerState, error) { return c.
 func (c current) Find(_ context.Context, touched fold.Touched) ([]fold.CurrentFound, error) {
 	c.lake.mu.Lock()
 	defer c.lake.mu.Unlock()
-	return c.Layers.FindCurrent(touched), nil
+	found := c.Layers.FindCurrent(touched)
+	if !c.tooMany(touched, len(found)) {
+		return found, nil
+	}
+	if !touched.All || len(touched.Keys) > 0 {
+		return nil, pipeline.ErrTooMuch
+	}
+	found = slices.DeleteFunc(found, func(f fold.CurrentFound) bool { return f.Row.Deleted })
+	if len(found) <= c.lake.Few {
+		return found, nil
+	}
+	return found[:c.lake.Few], pipeline.ErrMore
+}
+
+// tooMany reports whether so many rows may not be found at once.
+func (t *Table) tooMany(touched fold.Touched, n int) bool {
+	return t.lake.Few > 0 && n > t.lake.Few && !touched.Large
 }
 
 func (c current) FindKeys(_ context.Context, keys *fold.KeySet, maxBytes int) ([]fold.CurrentFound, error) {
@@ -354,7 +372,9 @@ func (c current) FindBefore(_ context.Context, touched fold.Touched) (fold.Curre
 }
 
 func (c current) Write(_ context.Context, r fold.CurrentResult, to pipeline.LayerState) (pipeline.Commit, error) {
-	return c.commit(catalog.Current, to, func() { c.Layers.WriteCurrent(r) })
+	done, err := c.commit(catalog.Current, to, func() { c.Layers.WriteCurrent(r) })
+	done.Rows, done.Removed = len(r.Write), len(r.Remove)
+	return done, err
 }
 
 type history struct{ *Table }
@@ -364,7 +384,14 @@ func (h history) State(context.Context) (pipeline.LayerState, error) { return h.
 func (h history) Find(_ context.Context, touched fold.Touched, whole [][]byte) ([]fold.VersionFound, error) {
 	h.lake.mu.Lock()
 	defer h.lake.mu.Unlock()
-	return h.Layers.FindHistory(touched, whole), nil
+	found := h.Layers.FindHistory(touched, whole)
+	if !h.tooMany(touched, len(found)) {
+		return found, nil
+	}
+	if !touched.All || len(touched.Keys) > 0 {
+		return nil, pipeline.ErrTooMuch
+	}
+	return found[:h.lake.Few], pipeline.ErrMore
 }
 
 func (h history) FindClosed(_ context.Context, keys [][]byte, since int64) ([]fold.VersionFound, error) {
@@ -401,5 +428,7 @@ func (h history) FindBefore(_ context.Context, touched fold.Touched) (fold.Histo
 }
 
 func (h history) Write(_ context.Context, r fold.HistoryResult, to pipeline.LayerState) (pipeline.Commit, error) {
-	return h.commit(catalog.History, to, func() { h.Layers.WriteHistory(r) })
+	done, err := h.commit(catalog.History, to, func() { h.Layers.WriteHistory(r) })
+	done.Rows, done.Removed = len(r.Write), len(r.Remove)
+	return done, err
 }
