@@ -192,7 +192,9 @@ func (c *current) FindBefore(ctx context.Context, touched fold.Touched) (fold.Cu
 		out.Found = append(out.Found, fold.CurrentFound{Key: r.key, Place: r.place})
 	}
 	images := change.NewRows(c.schema)
-	err = byFile(rows, func(file *dataFile, want []wanted) error { return c.readImages(ctx, file, images, want, nil, out.Found) })
+	err = byFile(rows, func(file *dataFile, want []wanted) error {
+		return c.readImages(ctx, file, images, want, nil, out.Found)
+	})
 	if err != nil {
 		return out, c.lake.unavailable(err, "the rows of "+c.name+" cannot be read")
 	}
@@ -214,7 +216,9 @@ func (h *history) FindBefore(ctx context.Context, touched fold.Touched) (fold.Hi
 		out.Found = append(out.Found, fold.VersionFound{Key: r.key, Place: r.place})
 	}
 	images := change.NewRows(h.schema)
-	err = byFile(rows, func(file *dataFile, want []wanted) error { return h.readImages(ctx, file, images, want, nil, out.Found) })
+	err = byFile(rows, func(file *dataFile, want []wanted) error {
+		return h.readImages(ctx, file, images, want, nil, out.Found)
+	})
 	if err != nil {
 		return out, h.lake.unavailable(err, "the rows of "+h.name+" cannot be read")
 	}
