@@ -164,8 +164,10 @@ func (d *Derivation) raiseKey(key string, ch *change.Change) {
 		}
 		if ok {
 			last.To = Open
-			d.seed(key, last)
 		}
+	}
+	if last := k.last(); last != nil && last.To == Open {
+		d.seed(key, last)
 	}
 	if d.older[key] = list[n:]; n == len(list) {
 		delete(d.older, key)
