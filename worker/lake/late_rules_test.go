@@ -3,6 +3,7 @@ package lake
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -62,7 +63,7 @@ func lately(t *testing.T, late []int, do func(f *feed)) (current, history []stri
 		if us == fold.Open {
 			return "open"
 		}
-		return fmt.Sprint((us - 1_700_000_000_000_000) / 1_000_000)
+		return strconv.FormatInt((us-1_700_000_000_000_000)/1_000_000, 10)
 	}
 	eachRow(t, l, source(3).LakeName(table.Name, catalog.Current), func(_ *catalog.Schema, rows *change.Rows, row int) {
 		current = append(current, line(rows, row))
