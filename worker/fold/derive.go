@@ -16,9 +16,12 @@ type Derivation struct {
 	current *currentFold // nil when not wanted
 	history *historyFold // nil when not wanted
 	older   map[string][]VersionFound
-	orphans map[string]catalog.Position // deletes of rows that bronze does not have
-	added   int
-	cut     bool // bronze does not hold every change
+	next    map[string]Version // the first version that is not older, by key
+	// The last delete of each key and the last truncate, noted when bronze was cut.
+	deletes   map[string]catalog.Position
+	truncated catalog.Position
+	added     int
+	cut       bool // bronze does not hold every change
 }
 
 // NewDerivation returns a derivation of the layers that the table keeps.
@@ -52,10 +55,14 @@ func (d *Derivation) KeepOlder(first catalog.Position, current []CurrentFound, v
 	if d.history == nil {
 		return
 	}
-	d.older = map[string][]VersionFound{}
+	d.older, d.next = map[string][]VersionFound{}, map[string]Version{}
 	for i := range versions {
-		if v := &versions[i]; v.Row.Stamp.Position.Compare(first) < 0 {
-			d.older[string(v.Key)] = append(d.older[string(v.Key)], *v)
+		v := &versions[i]
+		key := string(v.Key)
+		if v.Row.Stamp.Position.Compare(first) < 0 {
+			d.older[key] = append(d.older[key], *v)
+		} else if next, ok := d.next[key]; !ok || v.Row.Stamp.Position.Compare(next.Stamp.Position) < 0 {
+			d.next[key] = v.Row
 		}
 	}
 	for _, list := range d.older {
@@ -83,19 +90,30 @@ func (d *Derivation) Add(b *change.Batch) {
 				d.added++
 			}
 		}
+		d.raise(&ch)
 		if d.current != nil {
-			if ch.Op == change.Delete && d.current.table.SoftDelete && d.current.key(ch.Key).newestLive() == nil {
-				d.orphan(&ch)
-			}
+			d.noteDelete(&ch)
 			d.current.apply(own, &ch)
 		}
 		if d.history != nil {
-			d.raise(&ch)
 			d.history.apply(own, &ch)
 		}
 	}
 	if d.added > 10_000 && d.added > d.rows.Len()/2 {
 		d.compact()
+	}
+}
+
+func (d *Derivation) noteDelete(ch *change.Change) {
+	switch {
+	case !d.cut:
+	case ch.Op == change.Truncate:
+		d.truncated = ch.Position
+	case ch.Op == change.Delete:
+		if d.deletes == nil {
+			d.deletes = map[string]catalog.Position{}
+		}
+		d.deletes[string(ch.Key)] = ch.Position
 	}
 }
 
@@ -130,14 +148,52 @@ func (d *Derivation) raiseKey(key string, ch *change.Change) {
 	for i := range n {
 		d.history.keep(k, list[i].Row)
 	}
-	// What ended the last of them may have been lost too: a change that finds a row
-	// there says that it had not ended yet.
-	if last := k.last(); last != nil && last.To != Open && (ch.Op == change.Update || ch.Op == change.Delete || ch.Op == change.Truncate) {
-		last.To = Open
+	// What ended the last of them is among the changes to come, or was lost too.
+	if last := k.last(); last != nil && last.To != Open {
+		next, ok := d.next[key]
+		opened := ok && SameTransaction(next.Stamp.Position, ch.Position)
+		switch {
+		case ch.Op == change.Read:
+			ok = !opened // a read that opened no version was of the row that was here
+		case !ok || next.From != last.To:
+			ok = wasThere(ch, last.To)
+		case opened: // and ended this one, else there would be one version of both
+			ok = last.To == max(last.From, ch.CommitTime) && !d.history.sameTracked(last.Image, &historyRow{image: next.Image, op: next.Op})
+		default: // what opened that one later ended this one
+			ok = next.Stamp.Position.Compare(ch.Position) > 0
+		}
+		if ok {
+			last.To = Open
+		}
+	}
+	if last := k.last(); last != nil && last.To == Open {
+		d.seed(key, last)
 	}
 	if d.older[key] = list[n:]; n == len(list) {
 		delete(d.older, key)
 	}
+}
+
+// seed puts the row of an open version into current, which has forgotten it since.
+func (d *Derivation) seed(key string, v *versionEntry) {
+	if d.current == nil {
+		return
+	}
+	if k := d.current.key([]byte(key)); len(k.rows) == 0 {
+		k.rows = append(k.rows, currentEntry{row: CurrentRow{Image: v.Image, Stamp: v.Stamp}})
+	}
+}
+
+// wasThere reports whether a change found a row at its key whose version ended at a
+// time. That of a row which a lost delete took away ended earlier.
+func wasThere(ch *change.Change, to int64) bool {
+	switch ch.Op {
+	case change.Update, change.Delete:
+		return true // else the change was of no row, and ends nothing
+	case change.Create, change.Truncate, change.Read: // a row may move here before the one that was here leaves
+		return to >= ch.CommitTime
+	}
+	return false
 }
 
 // keep appends a version as it is, ending the one before it.

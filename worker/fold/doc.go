@@ -4,5 +4,5 @@
 // It is pure: given what a layer holds of the touched keys and the changes since,
 // it says which rows to remove and which to write. Any split of the changes into
 // batches, and any repetition, gives the same rows. It keeps invariants I3 and I10
-// and rules 1 to 6 and 8 to 10 of docs/guarantees.md.
+// and rules 1 to 15 of docs/guarantees.md.
 package fold

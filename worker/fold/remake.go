@@ -2,46 +2,43 @@ package fold
 
 import (
 	"github.com/lakeweir/lakeweir/catalog"
-	"github.com/lakeweir/lakeweir/worker/change"
 )
 
 // RemakeCurrent returns what makes the current layer show what was derived, for the
 // keys of the set. found are the layer's rows of those keys, with images. When bronze
-// has been cut, a value that the same change left in the layer stays, although bronze
-// has it no more.
+// has been cut, the layer may know more of a key than bronze does: its row only gives
+// way to a later change.
 func RemakeCurrent(keys *KeySet, d *Derivation, found []CurrentFound) CurrentResult {
 	var r CurrentResult
 	held := make(map[string]*CurrentFound, len(found))
 	for i := range found {
 		held[string(found[i].Key)] = &found[i]
 	}
-	stays := map[string]*CurrentFound{} // of each derived key the row that may stay, or nil
+	stays := make(map[*CurrentFound]bool, len(found))
 	for key, row := range d.Rows() {
 		if !keys.Has(key) {
 			continue
 		}
 		f := held[string(key)]
-		if f != nil && d.cut && f.Row.Stamp == row.Stamp {
-			fillUnavailable(row.Image.Rows, row.Image.Row, f.Row.Image)
+		if f != nil && d.cut && row.Stamp.Position.Compare(f.Row.Stamp.Position) <= 0 {
+			stays[f] = true
+			continue
 		}
 		if f != nil && f.Row.Deleted == row.Deleted && f.Row.FromSnapshot == row.FromSnapshot && f.Row.Stamp == row.Stamp && identical(f.Row.Image, row.Image) {
-			stays[string(key)] = f
+			stays[f] = true
 			continue
 		}
 		r.Write = append(r.Write, row)
 		if hasUnavailable(row.Image.Rows, row.Image.Row) {
 			r.Unavailable++
 		}
-		stays[string(key)] = nil
 	}
 	for i := range found {
 		f := &found[i]
-		if !keys.Has(f.Key) {
+		if !keys.Has(f.Key) || stays[f] {
 			continue
 		}
-		same, derived := stays[string(f.Key)]
-		// Of a row that was marked as deleted, bronze may hold the delete alone.
-		if same == f || !derived && f.Row.Deleted && d.deleted(f.Key, f.Row.Stamp.Position) {
+		if _, derived := d.Row(f.Key); !derived && held[string(f.Key)] == f && !d.outdone(f.Key, &f.Row) {
 			continue
 		}
 		r.Remove = append(r.Remove, f.Place)
@@ -49,10 +46,20 @@ func RemakeCurrent(keys *KeySet, d *Derivation, found []CurrentFound) CurrentRes
 	return r
 }
 
-// deleted reports whether bronze has a delete at the position, of a row that it does
-// not have.
-func (d *Derivation) deleted(key []byte, at catalog.Position) bool {
-	return d.orphans[string(key)] == at
+// outdone reports whether a row of the layer, where nothing was derived, is to go: in a
+// bronze that was cut, only a delete from after the row's transaction tells so. One
+// from within was of a row that bronze has lost.
+func (d *Derivation) outdone(key []byte, row *CurrentRow) bool {
+	if !d.cut {
+		return true
+	}
+	at := row.Stamp.Position
+	for _, p := range []catalog.Position{d.deletes[string(key)], d.truncated} {
+		if p.Compare(at) > 0 && !SameTransaction(p, at) {
+			return !row.Deleted
+		}
+	}
+	return false
 }
 
 // RemakeHistory is RemakeCurrent for the history layer; found are all versions of the
@@ -96,12 +103,4 @@ func RemakeHistory(keys *KeySet, d *Derivation, found []VersionFound) HistoryRes
 
 func sameVersion(a, b *Version) bool {
 	return a.From == b.From && a.To == b.To && a.Op == b.Op && a.Stamp == b.Stamp && identical(a.Image, b.Image)
-}
-
-// orphan notes a delete of a row that bronze does not have.
-func (d *Derivation) orphan(ch *change.Change) {
-	if d.orphans == nil {
-		d.orphans = map[string]catalog.Position{}
-	}
-	d.orphans[string(ch.Key)] = ch.Position
 }

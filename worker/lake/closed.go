@@ -39,7 +39,10 @@ func (h *history) FindClosed(ctx context.Context, keys [][]byte, since int64) ([
 	}
 	times := lg.closed
 	if times == nil || times.since > since {
-		if times, err = h.readClosed(ctx, lg, since-closedSlack, nil); err != nil {
+		if times, err = h.readClosed(ctx, lg, since-closedSlack, nil); err == nil && times == nil {
+			times, err = h.readClosed(ctx, lg, since, nil)
+		}
+		if err != nil {
 			return nil, err
 		}
 		if lg.closed = times; times == nil { // too many to remember

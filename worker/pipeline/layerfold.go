@@ -61,10 +61,16 @@ func (k *keeper) currentFold(table *catalog.Table) *layerFold {
 		if err != nil {
 			return Commit{}, err
 		}
+		// Where bronze has been cut, history tells what was there before its first change.
 		only := *table
-		only.History = false
+		var versions []fold.VersionFound
+		if only.History = k.layers.History != nil && !m.first.IsZero(); only.History {
+			if versions, err = k.layers.History.FindKeys(ctx, keys, m.most(keys)); err != nil {
+				return Commit{}, err
+			}
+		}
 		d := fold.NewDerivation(&only)
-		d.KeepOlder(m.first, found, nil)
+		d.KeepOlder(m.first, found, versions)
 		if err := m.derive(ctx, keys, d); err != nil {
 			return Commit{}, err
 		}

@@ -28,13 +28,17 @@ type world struct {
 }
 
 // newWorld makes tables with random lives whose logs are interleaved.
-func newWorld(t *rapid.T, tables int) *world {
+func newWorld(t *rapid.T, tables int) *world { return newWorldOf(t, tables, false) }
+
+// newWorldOf is newWorld, with transactions at times of their own when they are apart.
+func newWorldOf(t *rapid.T, tables int, apart bool) *world {
 	w := &world{log: &pipelinetest.Log{}, lake: pipelinetest.NewLake(), observer: pipelinetest.NewObserver()}
 	for i := range tables {
 		table := foldtest.Table(rapid.Bool().Draw(t, "soft"))
 		table.Name.Name = fmt.Sprintf("t%d", i)
 		table.Tier = rapid.SampledFrom([]catalog.Tier{catalog.Realtime, catalog.Tier1h}).Draw(t, "tier")
 		model := foldtest.NewSource()
+		model.Apart = apart
 		model.Live(t, 8)
 		w.tables, w.models = append(w.tables, table), append(w.models, model)
 		w.log.Parts = append(w.log.Parts, pipelinetest.Parts(t, table, model.Log)...)

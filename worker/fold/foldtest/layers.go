@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"pgregory.net/rapid"
+
 	"github.com/lakeweir/lakeweir/catalog"
 	"github.com/lakeweir/lakeweir/worker/change"
 	"github.com/lakeweir/lakeweir/worker/fold"
@@ -233,6 +235,32 @@ func RowText(r change.Ref) string {
 		body = string(r.Rows.Bytes(r.Row, 2))
 	}
 	return fmt.Sprintf("%d a=%d body=%s c=%d", r.Rows.Fixed(r.Row, 0), r.Rows.Fixed(r.Row, 1), body, r.Rows.Fixed(r.Row, 3))
+}
+
+// Tamper does to some rows what another writer might: takes them away, doubles them,
+// or changes when they held.
+func (l *Layers) Tamper(t *rapid.T) {
+	for _, p := range l.places() {
+		r, inCurrent := l.current[p]
+		v, inHistory := l.history[p]
+		how := rapid.IntRange(0, 5).Draw(t, "tamper")
+		switch {
+		case how == 0 && inCurrent:
+			delete(l.current, p)
+		case how == 0 && inHistory:
+			delete(l.history, p)
+		case how == 1 && inHistory:
+			l.history[change.Place{Row: l.next}] = v
+			l.next++
+		case how == 2 && inHistory:
+			v.To = v.From + 1
+			l.history[p] = v
+		case how == 3 && inCurrent:
+			r.Image = copied(r.Image)
+			r.Image.Rows.SetFixed(r.Image.Row, 1, 77)
+			l.current[p] = r
+		}
+	}
 }
 
 // HistoryProblems returns how the history breaks invariant I10.

@@ -79,8 +79,9 @@ type Source struct {
 	commit  catalog.LSN
 	time    int64
 	texts   int
-	// Steady keeps the clock from running backwards.
-	Steady bool
+	// Apart keeps the clock from running backwards, and transactions from sharing a
+	// time.
+	Apart bool
 }
 
 // Event is one entry of the log.
@@ -110,8 +111,8 @@ func (s *Source) newText(value string, known bool) *text {
 func (s *Source) Transaction(t *rapid.T) {
 	s.commit += 8 * catalog.LSN(rapid.IntRange(1, 4).Draw(t, "lsn"))
 	least := -6
-	if s.Steady {
-		least = 0
+	if s.Apart {
+		least = 1
 	}
 	s.time += int64(rapid.IntRange(least, 4).Draw(t, "clock"))
 	for _, r := range s.rows {

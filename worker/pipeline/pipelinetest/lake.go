@@ -226,6 +226,10 @@ func (b bronze) First(context.Context) (catalog.Position, error) {
 			}
 		}
 	}
+	if first.IsZero() { // all of it is gone
+		first = b.states[catalog.Bronze].Cursor.Position
+		first.Ordinal++
+	}
 	return first, nil
 }
 
