@@ -136,7 +136,6 @@ func (r *remembering) land(ctx context.Context, ident table.Identifier, base *ta
 		_ = fs.Remove(next.location) // half a file on a full disk would keep it full
 		return fmt.Errorf("table metadata: %w", err)
 	}
-	//nolint:gosec // the statement is a constant, in one of two dialects
 	res, err := r.db.ExecContext(ctx, r.update, next.location, base.MetadataLocation(), r.name,
 		strings.Join(ident[:len(ident)-1], "."), ident[len(ident)-1], base.MetadataLocation())
 	if err != nil {
