@@ -115,7 +115,7 @@ func newSchedule(seed uint64) schedule {
 		s.Tables = append(s.Tables, shopTables[i])
 	}
 	if seed%10 == 0 {
-		s.Own = pick([]string{pgRestarted, pgCrashed})
+		s.Own = []string{pgRestarted, pgCrashed}[seed/10%2]
 	}
 	for n := range 2 + random.IntN(2) {
 		l := life{Ends: 8 + random.IntN(25), Kill: random.IntN(3) == 0, Trouble: trouble{Says: true, Save: 60 * time.Millisecond}}

@@ -267,7 +267,7 @@ func (f *faultRun) lives(l life, restart func()) {
 			if staged++; staged == 1 && l.Second {
 				f.tryAsSecond()
 			}
-			if staged == l.Ends/2 {
+			if staged == 1+l.Ends/5 {
 				restart()
 			}
 			if staged == l.CutAt {

@@ -84,7 +84,7 @@ func newStage(ctx context.Context, o options, s scenario) (_ *stage, err error) 
 func (b *stage) close(ctx context.Context) {
 	if b.worker != nil {
 		_ = b.worker.Process.Kill()
-		_ = <-b.ended
+		<-b.ended //nolint:errcheck // it was killed
 	}
 	if b.registry != nil {
 		b.registry.Close()
