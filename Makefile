@@ -6,6 +6,8 @@ TEMPL         ?= v0.3.1118
 VERSION       ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS       := -s -w -X main.version=$(VERSION)
 TEST_TIMEOUT  ?= 25m
+# Tests mostly wait for events, so that more of them than cores run at once.
+PARALLEL      ?= 6
 LINTER        := .cache/bin/golangci-lint-$(GOLANGCI_LINT)
 
 export CGO_ENABLED ?= 0
@@ -22,7 +24,7 @@ demo: build ## Run the demo: a live Postgres shop replicated into a local lake, 
 	bin/lakeweir demo $(ARGS)
 
 test: ## Run every test: unit, property, real Postgres, PyIceberg as an independent reader
-	LAKEWEIR_REQUIRE=1 LAKEWEIR_FAULT_RUNS=$${LAKEWEIR_FAULT_RUNS:-50} $(GO) test -timeout $(TEST_TIMEOUT) ./...
+	LAKEWEIR_REQUIRE=1 LAKEWEIR_FAULT_RUNS=$${LAKEWEIR_FAULT_RUNS:-50} $(GO) test -parallel $(PARALLEL) -timeout $(TEST_TIMEOUT) ./...
 
 e2e: ## Run the program against a real Postgres and read the lake by PyIceberg and Spark (Java 17, Maven)
 	LAKEWEIR_E2E=1 LAKEWEIR_REQUIRE=1 $(GO) test -count=1 -v -timeout 20m ./e2e/...
@@ -31,7 +33,7 @@ reconcile-long: ## 20 reconciliations at 2,000 changes a second, then planted di
 	LAKEWEIR_REQUIRE=1 LAKEWEIR_RECONCILE_LONG=1 $(GO) test ./worker -run '^TestReconcileUnderLoad$$' -v -count 1 -timeout 90m
 
 race: ## Run the tests with the race detector (needs a C compiler)
-	CGO_ENABLED=1 $(GO) test -race -timeout $(TEST_TIMEOUT) ./...
+	CGO_ENABLED=1 $(GO) test -race -parallel $(PARALLEL) -timeout $(TEST_TIMEOUT) ./...
 
 fuzz: ## Run each fuzz target for 30 seconds
 	@for pkg in $$($(GO) list ./...); do \
