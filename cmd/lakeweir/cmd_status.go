@@ -164,7 +164,7 @@ func printStatus(w io.Writer, r *monitor.Report) error {
 	for _, h := range monitor.Healths() {
 		for i := range r.Tables {
 			if t := &r.Tables[i]; t.Health == h && h != monitor.Fresh && h != monitor.Retired {
-				rows = append(rows, []string{string(h), t.ID(), ageOf(t) + " of " + string(t.Config.Tier), whyText(t)})
+				rows = append(rows, []string{string(h), t.ID(), ageOf(t) + " of " + string(t.Config.Tier), whyText(t, r.Now)})
 			}
 		}
 	}
@@ -186,16 +186,19 @@ func walOf(s *monitor.Source) string {
 	return out
 }
 
-func whyText(t *monitor.Table) string {
+// whyText says why a table is not as it should be, and what to do.
+func whyText(t *monitor.Table, now time.Time) string {
+	why, hint := t.Note(now)
 	switch {
-	case t.Fault != nil && t.Fault.Hint != "":
-		return reasonOf(t) + " → " + t.Fault.Hint
 	case t.Fault != nil:
-		return reasonOf(t)
+		why, hint = reasonOf(t), t.Fault.Hint
 	case t.Progress != nil:
-		return snapshotText(t.Progress)
+		why = snapshotText(t.Progress)
 	}
-	return ""
+	if hint != "" {
+		why += " → " + hint
+	}
+	return why
 }
 
 func isTerminal(w io.Writer) bool {

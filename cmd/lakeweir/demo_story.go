@@ -74,7 +74,7 @@ func stops(report *monitor.Report, known map[string]string) []string {
 		t := &report.Tables[i]
 		reason := ""
 		if t.Health == monitor.Quarantined {
-			reason = whyText(t)
+			reason = whyText(t, report.Now)
 		}
 		if reason == known[t.ID()] {
 			continue

@@ -87,6 +87,14 @@ func (w *childWorker) once(ctx context.Context, log io.Writer) (killed bool, err
 	go func() { ended <- cmd.Wait() }()
 	select {
 	case err := <-ended:
+		if interrupted(err) {
+			// A signal for the whole group reaches the child too, and may end it first.
+			select {
+			case <-ctx.Done():
+				return false, nil
+			case <-time.After(time.Second):
+			}
+		}
 		return false, orExited(err)
 	case <-kill:
 		_ = cmd.Process.Kill()
@@ -97,7 +105,7 @@ func (w *childWorker) once(ctx context.Context, log io.Writer) (killed bool, err
 	_ = cmd.Process.Signal(syscall.SIGTERM)
 	select {
 	case err := <-ended:
-		if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() == exitInterrupted {
+		if interrupted(err) {
 			return false, nil
 		}
 		return false, err
@@ -106,6 +114,12 @@ func (w *childWorker) once(ctx context.Context, log io.Writer) (killed bool, err
 		<-ended //nolint:errcheck // it only says that it was killed
 		return false, errors.New("the worker did not stop within a minute and was killed")
 	}
+}
+
+// interrupted reports the end of a child that was asked to end.
+func interrupted(err error) bool {
+	exit, ok := errors.AsType[*exec.ExitError](err)
+	return err == nil || ok && exit.ExitCode() == exitInterrupted
 }
 
 func orExited(err error) error {

@@ -41,7 +41,7 @@ func rowOf(t *monitor.Table, now time.Time) tableRow {
 		BarSVG:   chart.Bar(t.Freshness.Share(), barClass(t), 54, 5),
 		SparkSVG: sparkline(t.Samples, t.Freshness.Bound, now, 10*time.Minute, registry.SampleEvery, 96, 22),
 	}
-	r.Note, r.Hint = note(t, now)
+	r.Note, r.Hint = t.Note(now)
 	if t.SchemaVersion > 0 {
 		r.Schema = fmt.Sprintf("v%d", t.SchemaVersion)
 	}
@@ -61,56 +61,6 @@ func rowOf(t *monitor.Table, now time.Time) tableRow {
 		r.Unequal, r.VerifiedT = true, human.Exact(t.Verified.Differing)+" rows differed at "+t.Verified.At.UTC().Format(time.RFC3339)
 	}
 	return r
-}
-
-// note is the line under a table's name, and what to do when somebody must.
-func note(t *monitor.Table, now time.Time) (text, hint string) {
-	switch t.Health {
-	case monitor.Quarantined, monitor.Gap, monitor.Paused:
-		if t.Fault != nil {
-			return t.Fault.Message, t.Fault.Hint
-		}
-		return "since " + human.Clock(t.Since, now), ""
-	case monitor.Snapshotting:
-		return progressLine(t.Progress), ""
-	case monitor.Silent:
-		return "no word of its worker for " + human.Span(now.Sub(t.HeardAt)), ""
-	case monitor.Pending:
-		return "nothing read yet", ""
-	case monitor.Late:
-		switch {
-		case !t.Freshness.Known:
-			return "caught up to nobody knows where yet", ""
-		case t.CurrentThrough != 0 && t.CurrentThrough < t.BronzeThrough, t.HistoryThrough != 0 && t.HistoryThrough < t.BronzeThrough:
-			return "silver is behind bronze", ""
-		}
-		return "the worker is behind the source", ""
-	case monitor.Fresh, monitor.Retired:
-	}
-	switch {
-	case !t.InFiles:
-		return "no file names it any more", ""
-	case len(t.Config.PrimaryKey) == 0:
-		return "no key: bronze only", ""
-	}
-	return "", ""
-}
-
-func progressLine(p *monitor.Progress) string {
-	if p == nil {
-		return "reading existing rows"
-	}
-	s := human.Count(p.Rows) + " rows"
-	if p.Estimate > 0 {
-		s = fmt.Sprintf("%.0f %% · %s of %s rows", p.Share*100, human.Count(p.Rows), human.Count(max(p.Estimate, p.Rows)))
-	}
-	if p.Rate > 0 {
-		s += " · " + human.Rate(p.Rate)
-	}
-	if p.Left > 0 {
-		s += " · " + human.Span(p.Left) + " left"
-	}
-	return s
 }
 
 func age(f monitor.Freshness) string {
