@@ -141,8 +141,11 @@ func (f *faultRun) bronzeGoesBack(n int) {
 		return
 	}
 	f.fired(bronzeRolledBack)
+	began := time.Now()
 	f.startTroubled(trouble{})
-	f.wait(func(v *registry.TableView) bool { return v.Name != t.Name || v.State == catalog.Gap })
+	f.wait(func(v *registry.TableView) bool { // a gap of before is not this worker's word
+		return v.Name != t.Name || v.State == catalog.Gap && v.HeardAt.After(began)
+	})
 	require.NoError(f.t, f.end())
 	after, err := f.engine.Load(f.t.Context(), ident)
 	require.NoError(f.t, err)

@@ -51,6 +51,7 @@ func (p *Pipeline) status(t *tableRun, now time.Time) TableStatus {
 		}
 		s.Snapshot = t.shown
 		s.CurrentThrough, s.HistoryThrough = min(t.shownCurrent, s.BronzeThrough), min(t.shownHistory, s.BronzeThrough)
+		s.State = t.stateAt(s.FreshAt, now)
 		return s
 	}
 	s.Snapshot = t.bronze.Snapshot
@@ -82,11 +83,17 @@ func (p *Pipeline) status(t *tableRun, now time.Time) TableStatus {
 	if unknown {
 		s.FreshAt = time.Time{}
 	}
-	if t.state == catalog.Streaming && !s.FreshAt.IsZero() && now.Sub(s.FreshAt) > t.table.Tier.Bound() {
-		s.State = catalog.Lagging
-	}
+	s.State = t.stateAt(s.FreshAt, now)
 	t.shown, t.shownCurrent, t.shownHistory = s.Snapshot, s.CurrentThrough, s.HistoryThrough
 	return s
+}
+
+// stateAt is the table's state, seen from how old its layers are.
+func (t *tableRun) stateAt(freshAt, now time.Time) catalog.State {
+	if t.state == catalog.Streaming && !freshAt.IsZero() && now.Sub(freshAt) > t.table.Tier.Bound() {
+		return catalog.Lagging
+	}
+	return t.state
 }
 
 func micros(us int64) time.Time {
