@@ -69,7 +69,7 @@ func (f *front) next(ident []string) fault {
 	f.fired(ft.Kind)
 	switch ft.Kind {
 	case killedCommit:
-		_ = syscall.Kill(pid, syscall.SIGKILL)
+		kill(pid)
 	case rivalProperty, rivalManifests, rivalCompacts, rivalColumn, rivalRollsBack, rivalExpires:
 		if ident != nil {
 			f.others(ft.Kind, ident)
@@ -78,12 +78,19 @@ func (f *front) next(ident []string) fault {
 	return ft
 }
 
+// kill kills a worker. Without one there is nobody to kill: 0 would be everybody.
+func kill(pid int) {
+	if pid > 0 {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
+}
+
 func (f *front) dies(ft fault) {
 	if ft.Kind == killedCommitted {
 		f.mu.Lock()
 		pid := f.pid
 		f.mu.Unlock()
-		_ = syscall.Kill(pid, syscall.SIGKILL)
+		kill(pid)
 	}
 }
 
