@@ -42,7 +42,7 @@ fuzz: ## Run each fuzz target for 30 seconds
 	  done; \
 	done
 
-fault-long: ## Run 1,000 seeded fault runs (about an hour); one line sums them up
+fault-long: ## Run 1,000 seeded fault runs; one line sums them up
 	LAKEWEIR_FAULT_RUNS=$${LAKEWEIR_FAULT_RUNS:-1000} $(GO) test -count=1 -timeout 4h -v -run '^TestFaultsLoseDoubleAndReviveNothing$$' ./worker
 
 golden: ## Rewrite golden files and generated docs from what the code says now

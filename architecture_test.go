@@ -43,7 +43,7 @@ var mayImport = map[string][]string{
 	"worker/pipeline/": {"catalog", "worker/change", "worker/fold", "worker/fold/foldtest", "worker/pipeline"},
 	"worker/postgres":  {"catalog", "catalog/typemap", "worker/change", "worker/pipeline"},
 	"worker/lake":      {"catalog", "catalog/typemap", "worker/change", "worker/columnar", "worker/fold", "worker/keyindex", "worker/pipeline"},
-	"worker/lake/":     {},
+	"worker/lake/":     {"e2e/readers"}, // test kits
 	"worker/reconcile": {"catalog", "catalog/typemap", "worker/change", "worker/fold", "worker/pipeline"},
 	"worker":           {"catalog", "catalog/", "worker/"},
 

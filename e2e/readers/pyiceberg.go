@@ -39,6 +39,9 @@ func NewPyIceberg(ctx context.Context) (*PyIceberg, error) {
 	return &PyIceberg{python}, nil
 }
 
+// Interpreter is the path of a Python that has PyIceberg.
+func (p *PyIceberg) Interpreter() string { return p.python }
+
 // Read reads whole tables, each named as "silver.orders".
 func (p *PyIceberg) Read(ctx context.Context, l Lake, tables ...string) ([]Table, error) {
 	return readByScript(ctx, pyIcebergScript, tables, func(script, out string) *exec.Cmd {

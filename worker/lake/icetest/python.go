@@ -4,21 +4,18 @@ package icetest
 
 import (
 	"bytes"
+	"context"
 	_ "embed"
 	"encoding/json"
-	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
-)
 
-const pyIceberg = "pyiceberg[sql-sqlite,pyarrow]==0.12.0"
+	"github.com/lakeweir/lakeweir/e2e/readers"
+)
 
 // Python returns an interpreter that has PyIceberg. It skips a test where PyIceberg
 // cannot be had, and fails it in CI.
@@ -35,56 +32,14 @@ func Python(t testing.TB) string {
 	return ""
 }
 
+// python is shared by the tests of a process, so that no test's end ends it.
 var python = sync.OnceValues(func() (string, error) {
-	root, err := repository()
+	p, err := readers.NewPyIceberg(context.Background())
 	if err != nil {
 		return "", err
 	}
-	venv := filepath.Join(root, ".cache", "venv")
-	bin := filepath.Join(venv, "bin", "python")
-	has := func() bool { return exec.Command(bin, "-c", "import pyiceberg.catalog.sql, pyarrow").Run() == nil }
-	if has() {
-		return bin, nil
-	}
-	if err := os.MkdirAll(filepath.Dir(venv), 0o750); err != nil {
-		return "", err
-	}
-	// Another package's tests may be installing it too.
-	lock := venv + ".lock"
-	if err := os.Mkdir(lock, 0o750); err != nil {
-		tick := time.NewTicker(500 * time.Millisecond)
-		defer tick.Stop()
-		for range 600 {
-			<-tick.C
-			if _, err := os.Stat(lock); os.IsNotExist(err) && has() {
-				return bin, nil
-			}
-		}
-		return "", fmt.Errorf("%s is held by another installation; remove it if there is none", lock)
-	}
-	defer os.Remove(lock)
-	for _, args := range [][]string{{"python3", "-m", "venv", venv}, {bin, "-m", "pip", "install", "-q", pyIceberg}} {
-		if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil { //nolint:gosec // of the list above
-			return "", fmt.Errorf("%s: %w: %s", strings.Join(args, " "), err, out)
-		}
-	}
-	return bin, nil
+	return p.Interpreter(), nil
 })
-
-// repository finds the folder that has go.mod.
-func repository() (string, error) {
-	dir, err := os.Getwd()
-	for err == nil {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			return dir, nil
-		}
-		if dir == filepath.Dir(dir) {
-			return "", os.ErrNotExist
-		}
-		dir = filepath.Dir(dir)
-	}
-	return "", err
-}
 
 //go:embed edit.py
 var editor string
