@@ -15,6 +15,9 @@ import (
 // repairKeys is how many keys one request to read rows again has at most.
 const repairKeys = 1000
 
+// shownRepairs bounds how many repaired violations are told by key; all are counted.
+const shownRepairs = 20
+
 // workerSilent is for how long a worker may say nothing and still count as running.
 const workerSilent = 15 * time.Second
 
@@ -32,8 +35,9 @@ func requireWorker(ctx context.Context, cfg CompareConfig) error {
 		"source %s is not running, so that no row of it can be read again: no worker %s", cfg.Source.Name, since)
 }
 
-// repairTable compares a table, has the worker read the keys again that differ, and
-// compares once more, when bronze holds what was read.
+// repairTable compares a table, has the worker read the keys again that differ or that
+// something within the lake is wrong with, and make their rows of current and history
+// anew from bronze, and compares once more.
 func repairTable(ctx context.Context, cfg CompareConfig, l *lake.Lake, t *catalog.Table) (*reconcile.Result, error) {
 	before, err := compareTable(ctx, cfg, l, t)
 	if err != nil {
@@ -67,14 +71,15 @@ func repairTable(ctx context.Context, cfg CompareConfig, l *lake.Lake, t *catalo
 // unrepaired says of what is still wrong why it is.
 func unrepaired(r *reconcile.Result) *reconcile.Result {
 	if r.Violations > 0 {
-		r.Notes = append(r.Notes, "violations within the lake are not repaired by reading rows again")
+		r.Notes = append(r.Notes, "what is wrong with bronze itself, or with the table as a whole, is not repaired")
 	}
 	return r
 }
 
 // requestRepair asks for the keys to be read again and returns the requests' numbers.
 // A key with personal parts is sealed; where only the lake's token is known, the
-// worker finds out what it stands for.
+// worker finds out what it stands for. Just the keys are made anew of which bronze is
+// known to tell something else than the layers.
 func requestRepair(ctx context.Context, cfg CompareConfig, t *catalog.Table, differing []reconcile.DifferingKey) ([]int64, error) {
 	masks, err := newMasks(cfg.Tables, cfg.TokenKey)
 	if err != nil {
@@ -82,23 +87,33 @@ func requestRepair(ctx context.Context, cfg CompareConfig, t *catalog.Table, dif
 	}
 	r := rereads{registry: cfg.Registry, source: cfg.Source.Name, masks: masks}
 	masked := keyIsMasked(t)
-	keys := map[registry.RereadForm][][]string{}
+	type kind struct {
+		reason registry.RereadReason
+		form   registry.RereadForm
+	}
+	keys := map[kind][][]string{}
 	for _, k := range differing {
+		of := kind{registry.RereadRepair, registry.RereadPlain}
+		if k.Violated {
+			of.reason = registry.RereadRemake
+		}
+		texts := k.Source
 		switch {
-		case masked && k.Source != nil:
-			keys[registry.RereadSealed] = append(keys[registry.RereadSealed], k.Source)
-		case masked && k.Lake != nil:
-			keys[registry.RereadMasked] = append(keys[registry.RereadMasked], k.Lake)
-		case k.Source != nil:
-			keys[registry.RereadPlain] = append(keys[registry.RereadPlain], k.Source)
-		case k.Lake != nil:
-			keys[registry.RereadPlain] = append(keys[registry.RereadPlain], k.Lake)
+		case texts == nil:
+			if texts = k.Lake; masked {
+				of.form = registry.RereadMasked
+			}
+		case masked:
+			of.form = registry.RereadSealed
+		}
+		if texts != nil {
+			keys[of] = append(keys[of], texts)
 		}
 	}
 	var ids []int64
-	for _, form := range []registry.RereadForm{registry.RereadPlain, registry.RereadSealed, registry.RereadMasked} {
-		for some := range slices.Chunk(keys[form], repairKeys) {
-			id, err := r.request(ctx, t, registry.RereadRepair, form, some)
+	for of, all := range keys {
+		for some := range slices.Chunk(all, repairKeys) {
+			id, err := r.request(ctx, t, of.reason, of.form, some)
 			if err != nil {
 				return nil, err
 			}
@@ -152,8 +167,11 @@ func sumUpRepair(t *catalog.Table, before, after *reconcile.Result) {
 	for _, k := range before.Keys {
 		if still[strings.Join(k.Lake, "\x00")] {
 			left[k.Text(t)] = true
-		} else {
-			*after.Repaired++
+			continue
+		}
+		*after.Repaired++
+		if k.Kind == reconcile.Violation && len(after.Repairs) < shownRepairs {
+			after.Repairs = append(after.Repairs, reconcile.Difference{Kind: k.Kind, Key: k.Text(t)})
 		}
 	}
 	for _, d := range before.Differences {
@@ -161,7 +179,7 @@ func sumUpRepair(t *catalog.Table, before, after *reconcile.Result) {
 			after.Repairs = append(after.Repairs, d)
 		}
 	}
-	if len(before.Keys) == reconcile.MaxKeys && after.Differing > 0 {
-		after.Notes = append(after.Notes, "more rows differed than are repaired at once; repair again")
+	if len(before.Keys) == reconcile.MaxKeys && !after.Equal() {
+		after.Notes = append(after.Notes, "more keys were wrong than are repaired at once; repair again")
 	}
 }

@@ -55,7 +55,7 @@ func (r *rereads) Pending(ctx context.Context) ([]pipeline.Reread, error) {
 	out := make([]pipeline.Reread, 0, len(kept))
 	var failed error
 	for _, k := range kept {
-		q := pipeline.Reread{ID: k.ID, Table: k.Table, Masked: k.Form == registry.RereadMasked}
+		q := pipeline.Reread{ID: k.ID, Table: k.Table, Masked: k.Form == registry.RereadMasked, Remake: k.Reason == registry.RereadRemake}
 		doc := []byte(k.Keys)
 		if k.Form == registry.RereadSealed {
 			if doc, err = r.masks.unseal(k.Table, k.Keys); err != nil {

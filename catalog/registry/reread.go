@@ -16,6 +16,7 @@ type RereadReason string
 // The reasons.
 const (
 	RereadRepair      RereadReason = "repair"      // a comparison found that they differ
+	RereadRemake      RereadReason = "remake"      // as repair, and the lake's rows are to be made anew from bronze
 	RereadUnavailable RereadReason = "unavailable" // a fold wrote them without values that were never sent
 )
 

@@ -50,8 +50,10 @@ intervals of history are right, and bronze folded anew gives current and history
 
 With --repair, the worker of the source reads the rows again that differ, just those and
 at most 10,000 a table: rows that are missing or changed come again, rows that only the
-lake has go, and what was written meanwhile stays. When the lake has them, the table is
-compared once more, and that counts. The source must be running, and --registry is needed.
+lake has go, and what was written meanwhile stays. What current and history show of a key
+against what bronze tells is made anew from bronze. When the lake has all that, the table
+is compared once more, and that counts. The source must be running, and --registry is
+needed.
 
 The exit status is 0 when all is equal in the end and 4 when something differs.`,
 		Example: `  lakeweir reconcile
@@ -72,7 +74,7 @@ The exit status is 0 when all is equal in the end and 4 when something differs.`
 	cmd.Flags().IntVar(&opts.Details, "details", 20, "how many differing keys of a table are shown with their values")
 	cmd.Flags().IntVar(&opts.Parallel, "parallel", 8, "how many tables are compared at once")
 	cmd.Flags().BoolVar(&opts.Quick, "quick", false, "compare with the source only, not the layers with each other")
-	cmd.Flags().BoolVar(&opts.Repair, "repair", false, "have the rows that differ read again, then compare once more")
+	cmd.Flags().BoolVar(&opts.Repair, "repair", false, "have what is wrong read again and made anew from bronze, then compare once more")
 	app.outputFlag(cmd, "text", "json")
 	return cmd
 }

@@ -65,6 +65,9 @@ type Batch struct {
 	// Rereads are the requests of pipeline.Rereads that are answered once this batch
 	// is saved. A batch may have Rereads and no changes.
 	Rereads []int64
+	// Remake asks that what the lake shows of the keys that were read in this batch is
+	// made anew from bronze, once it is saved.
+	Remake bool
 	// Masked are rows of which only the key is known, and that only as the lake shows
 	// it: the texts of the key columns, in key order. Masking puts in those of masked
 	// columns; until then these cells hold nothing of meaning, and the change's Key

@@ -143,8 +143,8 @@ func TestADerivationFoldsToTheSameHoweverItIsCut(t *testing.T) {
 				d.Compact()
 			}
 		}
-		l.WriteCurrent(fold.RemakeCurrent(fold.AllKeys(), d, nil))
-		l.WriteHistory(fold.RemakeHistory(fold.AllKeys(), d, nil))
+		l.WriteCurrent(fold.RemakeCurrent(fold.AllKeys(), d, nil, false))
+		l.WriteHistory(fold.RemakeHistory(fold.AllKeys(), d, nil, false))
 		require.Equal(t, s.CurrentText(), l.CurrentText(), "current")
 		require.Equal(t, s.HistoryText(), l.HistoryText(), "history")
 	})

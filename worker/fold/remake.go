@@ -7,8 +7,9 @@ import (
 // RemakeCurrent returns what makes the current layer show what was derived, for the
 // keys of the set. found are the layer's rows of those keys, with images. When bronze
 // has been cut, the layer may know more of a key than bronze does: its row only gives
-// way to a later change.
-func RemakeCurrent(keys *KeySet, d *Derivation, found []CurrentFound) CurrentResult {
+// way to a later change. Rewrite has rows written that seem to be there already: what
+// was looked up does not show all of their columns.
+func RemakeCurrent(keys *KeySet, d *Derivation, found []CurrentFound, rewrite bool) CurrentResult {
 	var r CurrentResult
 	held := make(map[string]*CurrentFound, len(found))
 	for i := range found {
@@ -24,7 +25,7 @@ func RemakeCurrent(keys *KeySet, d *Derivation, found []CurrentFound) CurrentRes
 			stays[f] = true
 			continue
 		}
-		if f != nil && f.Row.Deleted == row.Deleted && f.Row.FromSnapshot == row.FromSnapshot && f.Row.Stamp == row.Stamp && identical(f.Row.Image, row.Image) {
+		if f != nil && !rewrite && f.Row.Deleted == row.Deleted && f.Row.FromSnapshot == row.FromSnapshot && f.Row.Stamp == row.Stamp && identical(f.Row.Image, row.Image) {
 			stays[f] = true
 			continue
 		}
@@ -64,7 +65,7 @@ func (d *Derivation) outdone(key []byte, row *CurrentRow) bool {
 
 // RemakeHistory is RemakeCurrent for the history layer; found are all versions of the
 // keys.
-func RemakeHistory(keys *KeySet, d *Derivation, found []VersionFound) HistoryResult {
+func RemakeHistory(keys *KeySet, d *Derivation, found []VersionFound, rewrite bool) HistoryResult {
 	var r HistoryResult
 	type identity struct {
 		key  string
@@ -83,7 +84,7 @@ func RemakeHistory(keys *KeySet, d *Derivation, found []VersionFound) HistoryRes
 		}
 		at := -1
 		for _, i := range held[identity{string(key), v.From, v.Stamp.Position}] {
-			if !stays[i] && sameVersion(&found[i].Row, &v) {
+			if !rewrite && !stays[i] && sameVersion(&found[i].Row, &v) {
 				at = i
 			}
 		}

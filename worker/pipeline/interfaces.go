@@ -66,6 +66,9 @@ type Reread struct {
 	// Masked says that the texts of masked columns are those that the lake shows: what
 	// stands behind them is not known, and the source finds the rows by masking.
 	Masked bool
+	// Remake says that current and history may be wrong: once the rows are read, both
+	// are made anew from bronze for these keys. Batches that hold such rows say so.
+	Remake bool
 }
 
 // Rereads keeps requests until they are done. Safe for concurrent use.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/lakeweir/lakeweir/catalog"
 	"github.com/lakeweir/lakeweir/worker/change"
+	"github.com/lakeweir/lakeweir/worker/fold"
 )
 
 // keeper keeps one table's layers: it saves changes to bronze, then folds them
@@ -35,6 +36,9 @@ type keeper struct {
 	yields func() bool
 	// whole says that bronze is known to end where a transaction ends.
 	whole bool
+	// wrong are keys whose rows in the layers are to be made anew, once these have come
+	// up with bronze; nil for none.
+	wrong *fold.KeySet
 }
 
 // errYields is a fold that stopped between two pieces; the layer goes on from there.
@@ -114,6 +118,7 @@ func setBack(bronze LayerState, what string, than LayerState) error {
 // from there.
 func (k *keeper) save(ctx context.Context, table *catalog.Table, batches []*change.Batch, foldNow bool, now func() time.Time) (BatchRecord, error) {
 	rec := BatchRecord{Table: table.Name.String(), ID: uuid.NewString(), From: k.bronze.Cursor}
+	k.noteWrong(batches)
 	batches, late := k.unsaved(batches)
 	late, err := k.admitted(ctx, batches, late)
 	if err != nil {
@@ -142,6 +147,9 @@ func (k *keeper) save(ctx context.Context, table *catalog.Table, batches []*chan
 	rec.To = k.bronze.Cursor
 	if foldNow {
 		err := k.foldInto(ctx, &f, &rec)
+		if err == nil {
+			err = k.putRight(ctx, table, &rec)
+		}
 		if err != nil && !errors.Is(err, errYields) {
 			k.unsure = true
 			return rec, err
@@ -182,7 +190,7 @@ func after(s LayerState, batches []*change.Batch) LayerState {
 // lagging reports whether a layer is behind bronze.
 func (k *keeper) lagging() bool {
 	short := func(s LayerState) bool { return behind(s, k.bronze) || s.Late < k.bronze.Late }
-	return k.opened && (k.layers.Current != nil && short(k.current) || k.layers.History != nil && short(k.history))
+	return k.opened && (k.wrong != nil || k.layers.Current != nil && short(k.current) || k.layers.History != nil && short(k.history))
 }
 
 func (c Commit) plus(d Commit) Commit {

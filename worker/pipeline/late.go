@@ -130,5 +130,5 @@ func (k *keeper) takeLate(ctx context.Context, l *layerFold, f *folding) (Commit
 	}
 	to := *l.at
 	to.Late, to.CommitTime = k.bronze.Late, max(to.CommitTime, k.bronze.CommitTime)
-	return k.remake(ctx, l, keys, to)
+	return k.remake(ctx, l, keys, to, false)
 }

@@ -74,7 +74,7 @@ func (k *keeper) currentFold(table *catalog.Table) *layerFold {
 		if err := m.derive(ctx, keys, d); err != nil {
 			return Commit{}, err
 		}
-		return write(ctx, fold.RemakeCurrent(keys, d, found), to)
+		return write(ctx, fold.RemakeCurrent(keys, d, found, m.rewrite), to)
 	}
 	return l
 }
@@ -141,7 +141,7 @@ func (k *keeper) historyFold(table *catalog.Table) *layerFold {
 		if err := m.derive(ctx, keys, d); err != nil {
 			return Commit{}, err
 		}
-		return write(ctx, fold.RemakeHistory(keys, d, found), to)
+		return write(ctx, fold.RemakeHistory(keys, d, found, m.rewrite), to)
 	}
 	return l
 }
@@ -175,7 +175,7 @@ func (k *keeper) redo(ctx context.Context, l *layerFold, rest []*change.Batch, t
 	case len(earlier.Changes) == 0:
 		return k.foldBounded(ctx, l, rest, false, to)
 	case lost:
-		return k.remakeTo(ctx, l, lateKeys(keys, earlier), to)
+		return k.remakeTo(ctx, l, lateKeys(keys, earlier), to, false)
 	default:
 		batches := append([]*change.Batch{earlier}, rest...)
 		c, err = l.redo(ctx, redoTouched(keys, batches), batches, to)

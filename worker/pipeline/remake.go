@@ -13,30 +13,59 @@ import (
 
 const remakeBytes = 64 << 20
 
-// Remake derives current and history of the keys from bronze and makes the layers show
-// just that. Rows that were made by changes from before bronze's first are kept. It
-// reads the keys of all of bronze, and the rows where there are any of these: about as
-// long as a scan of the table's keys, for many keys several times. The layers' cursors
-// stay, so a layer must not be behind the keys' trouble. It may be repeated. Nobody
-// else may use the layers meanwhile.
+// Remake makes the rows of the keys in current and history anew from bronze, whatever
+// they are; see keeper.putRight. A layer must stand where bronze stands as far as it
+// concerns the keys, and nobody else may use the layers meanwhile.
 func Remake(ctx context.Context, table *catalog.Table, layers Layers, keys *fold.KeySet) (current, history Commit, err error) {
-	k := &keeper{layers: layers, opened: true, remakeBytes: remakeBytes}
+	k := &keeper{layers: layers, opened: true, remakeBytes: remakeBytes, wrong: keys}
 	if err := k.refresh(ctx); err != nil {
 		return current, history, err
 	}
-	if layers.Current != nil {
+	var rec BatchRecord
+	err = k.putRight(ctx, table, &rec)
+	return rec.Current, rec.History, err
+}
+
+// noteWrong notes the keys that were read again because the layers show them wrongly.
+// The request stays until putRight is through, so that a crash in between loses none.
+func (k *keeper) noteWrong(batches []*change.Batch) {
+	for _, b := range batches {
+		for i := range b.Changes {
+			if c := &b.Changes[i]; b.Remake && c.WasRead() {
+				if k.wrong == nil {
+					k.wrong = fold.NewKeySet()
+				}
+				k.wrong.Add(c.Key)
+			}
+		}
+	}
+}
+
+// putRight derives current and history of the noted keys from bronze, with which the
+// layers have come up, and makes them show just that. Rows that were made by changes
+// from before bronze's first are kept. It reads the keys of all of bronze, and the rows
+// where there are any of these: about as long as a scan of the table's keys, for many
+// keys several times. It may be repeated.
+func (k *keeper) putRight(ctx context.Context, table *catalog.Table, rec *BatchRecord) error {
+	if k.wrong == nil {
+		return nil
+	}
+	if k.layers.Current != nil {
 		l := k.currentFold(table)
-		if current, err = k.remake(ctx, l, keys, *l.at); err != nil {
-			return current, history, fmt.Errorf("make keys of current anew: %w", err)
+		c, err := k.remake(ctx, l, k.wrong, *l.at, true)
+		if rec.Current = rec.Current.plus(c); err != nil {
+			return fmt.Errorf("make keys of current anew: %w", err)
 		}
 	}
-	if layers.History != nil {
+	if k.layers.History != nil {
 		l := k.historyFold(table)
-		if history, err = k.remake(ctx, l, keys, *l.at); err != nil {
-			return current, history, fmt.Errorf("make keys of history anew: %w", err)
+		c, err := k.remake(ctx, l, k.wrong, *l.at, true)
+		if rec.History = rec.History.plus(c); err != nil {
+			return fmt.Errorf("make keys of history anew: %w", err)
 		}
 	}
-	return current, history, nil
+	k.wrong = nil
+	return nil
 }
 
 // remaking is what a remake of some keys works on.
@@ -45,15 +74,16 @@ type remaking struct {
 	first    catalog.Position // bronze's first change
 	through  catalog.Position
 	maxBytes int
+	rewrite  bool // also what seems to be right
 }
 
 // remake makes the keys of one layer anew, in as many commits as memory asks for; the
 // last brings the layer to its new state. When another writer comes in between, all is
 // done again.
-func (k *keeper) remake(ctx context.Context, l *layerFold, keys *fold.KeySet, to LayerState) (Commit, error) {
+func (k *keeper) remake(ctx context.Context, l *layerFold, keys *fold.KeySet, to LayerState, rewrite bool) (Commit, error) {
 	var total Commit
 	for stale := 0; ; stale++ {
-		c, err := k.remakeTo(ctx, l, keys, to)
+		c, err := k.remakeTo(ctx, l, keys, to, rewrite)
 		total = total.plus(c)
 		switch {
 		case !errors.Is(err, ErrStale):
@@ -73,12 +103,12 @@ func (k *keeper) remake(ctx context.Context, l *layerFold, keys *fold.KeySet, to
 }
 
 // remakeTo is one try of remake, up to the cursor of the state that it brings.
-func (k *keeper) remakeTo(ctx context.Context, l *layerFold, keys *fold.KeySet, to LayerState) (Commit, error) {
+func (k *keeper) remakeTo(ctx context.Context, l *layerFold, keys *fold.KeySet, to LayerState, rewrite bool) (Commit, error) {
 	first, err := k.layers.Bronze.First(ctx)
 	if err != nil {
 		return Commit{}, err
 	}
-	m := &remaking{bronze: k.layers.Bronze, first: first, through: to.Cursor.Position, maxBytes: k.remakeBytes}
+	m := &remaking{bronze: k.layers.Bronze, first: first, through: to.Cursor.Position, maxBytes: k.remakeBytes, rewrite: rewrite}
 	var total Commit
 	waiting := []*fold.KeySet{keys}
 	for len(waiting) > 0 {

@@ -122,13 +122,16 @@ func (p *Pipeline) reread(asked []Reread) {
 	}
 }
 
-// answered takes note of the requests that saved batches answer.
+// answered takes note of the requests that saved batches answer. Those whose keys are
+// still to be made anew in the layers wait for that.
 func (p *Pipeline) answered(t *tableRun, saved []*change.Batch) {
 	for _, b := range saved {
-		if len(b.Rereads) > 0 {
-			t.lacks.forget(b.Rereads)
-			p.rereads.end(b.Rereads)
-		}
+		t.lacks.forget(b.Rereads)
+		t.answers = append(t.answers, b.Rereads...)
+	}
+	if len(t.answers) > 0 && t.wrong == nil {
+		p.rereads.end(t.answers)
+		t.answers = nil
 	}
 }
 

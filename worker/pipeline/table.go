@@ -32,6 +32,8 @@ type tableRun struct {
 	shown                      *catalog.SnapshotProgress
 	shownCurrent, shownHistory catalog.LSN
 
+	answers []int64 // requests that bronze answers, and the layers do not yet
+
 	// held is how far everything of a stopped table is saved; its source may not
 	// forget anything from there on.
 	held    catalog.LSN

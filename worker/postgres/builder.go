@@ -11,6 +11,7 @@ type builder struct {
 	changes []change.Change
 	keys    arena
 	masked  map[int][]string // as Batch.Masked
+	remake  bool             // as Batch.Remake
 }
 
 func newBuilder(schema *catalog.Schema) *builder { return &builder{rows: change.NewRows(schema)} }

@@ -284,7 +284,7 @@ func (s *Source) batch(t *table) (*change.Batch, error) {
 	b := &change.Batch{Table: t.cfg, Epoch: s.epoch, Whole: true, Rereads: s.answers(t.rereads.finished)}
 	t.rereads.finished = nil
 	if t.batch != nil {
-		b.Rows, b.Changes, b.Masked = t.batch.rows, t.batch.changes, t.batch.masked
+		b.Rows, b.Changes, b.Masked, b.Remake = t.batch.rows, t.batch.changes, t.batch.masked, t.batch.remake
 		t.batch = nil
 	} else {
 		b.Rows = change.NewRows(t.schema)

@@ -28,6 +28,7 @@ type reread struct {
 	id     int64
 	keys   [][]string // still to be read
 	masked bool
+	remake bool
 }
 
 // rereadKeys is how many keys a chunk has at most, and the least it is cut down to.
@@ -46,7 +47,7 @@ func (s *Source) reread(q pipeline.Reread) {
 		if t.name != q.Table || t.stopped {
 			continue
 		}
-		r := &reread{id: q.ID, masked: q.Masked && keyIsMasked(t.cfg)}
+		r := &reread{id: q.ID, masked: q.Masked && keyIsMasked(t.cfg), remake: q.Remake}
 		for _, key := range q.Keys {
 			if len(key) == len(t.schema.Key) && t.cfg.HasKey() {
 				r.keys = append(r.keys, key)
@@ -93,6 +94,7 @@ func (s *Source) placeReread(t *table) {
 	}
 	c.forget(overtaken)
 	batch, _ := merge(w.held, c, t.generation, t.firstOrdinal(c))
+	batch.remake = w.reread.remake
 	s.finishWindow(t)
 	if len(batch.changes) > 0 {
 		t.batch = batch

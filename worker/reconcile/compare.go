@@ -2,7 +2,8 @@ package reconcile
 
 import "github.com/lakeweir/lakeweir/catalog"
 
-// MaxKeys bounds how many differing keys of a table are remembered; all are counted.
+// MaxKeys bounds how many keys of a table that differ, or that violations are of, are
+// remembered; all are counted.
 const MaxKeys = 10_000
 
 // comparison compares two sets of rows: give it all of the lake's, then all of the
@@ -35,6 +36,7 @@ const (
 	Duplicate Kind = "duplicate" // the lake has it more than once
 	Ambiguous Kind = "ambiguous" // the source has it more than once: it is no key
 	Rows      Kind = "rows"      // a table without a key: the rows are not the same
+	Violation Kind = "violation" // the lake's layers do not fit each other, though current may equal the source
 )
 
 func newComparison(columns []catalog.Column, key []int) *comparison {

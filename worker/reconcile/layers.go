@@ -107,7 +107,7 @@ func (t *tableRun) checkRefold(ctx context.Context, c *cut) error {
 // refoldAll folds and compares part by part. When a part takes too much memory it
 // returns how many parts there should be.
 func (t *tableRun) refoldAll(ctx context.Context, c *cut, parts *partition) (need int, err error) {
-	found := t.wrong
+	found := t.wrong.clone()
 	for part := range parts.parts {
 		f, used, err := t.refold(ctx, c, parts, part)
 		if err != nil {
@@ -174,12 +174,16 @@ func (t *tableRun) compareRefold(ctx context.Context, c *cut, f *refold, parts *
 		if err := t.compareFolded(ctx, c.current, &folded, own, nil); err != nil {
 			return err
 		}
+		for _, v := range f.derived.Rows() {
+			if !folded.ledger.met(folded.d.key(v.Image.Rows, v.Image.Row, key)) {
+				t.lost(&folded, v.Image)
+			}
+		}
 	}
 	if f.table.History {
 		folded := folding{what: "history", ledger: newLedger(), parts: parts, part: part, d: digester{forms: t.forms}}
 		for _, v := range f.derived.Versions() {
-			p := v.Stamp.Position
-			id := []int64{v.From, int64(p.Generation), int64(p.Commit), int64(p.Ordinal)}
+			id := versionID(&v)
 			folded.put(folded.identity(v.Image.Rows, v.Image.Row, key, id), folded.content(v.Image.Rows, v.Image.Row, n, append(id,
 				v.To, bit(v.To == fold.Open), int64(v.Stamp.LSN), v.Stamp.CommitTime, int64(v.Op))))
 		}
@@ -187,8 +191,33 @@ func (t *tableRun) compareRefold(ctx context.Context, c *cut, f *refold, parts *
 		if err := t.compareFolded(ctx, c.history, &folded, own, []int{0, 1, 2, 3}); err != nil {
 			return err
 		}
+		for _, v := range f.derived.Versions() {
+			if !folded.ledger.met(folded.identity(v.Image.Rows, v.Image.Row, key, versionID(&v))) {
+				t.lost(&folded, v.Image)
+			}
+		}
 	}
 	return nil
+}
+
+// versionID tells the versions of a key apart.
+func versionID(v *fold.Version) []int64 {
+	p := v.Stamp.Position
+	return []int64{v.From, int64(p.Generation), int64(p.Commit), int64(p.Ordinal)}
+}
+
+// lost notes a row that bronze folds to and that the layer does not have; it may be
+// the only one that shows the text of its key.
+func (t *tableRun) lost(f *folding, image change.Ref) {
+	key := f.d.key(image.Rows, image.Row, t.schema.Key)
+	t.wrong.add(key, "%s: a row that bronze folds to is not there", f.what)
+	if _, noted := t.wrong.keys[key]; noted && t.lostKeys[key] == nil {
+		if t.lostKeys == nil {
+			t.lostKeys = map[digest][]string{}
+		}
+		var texts texter
+		t.lostKeys[key] = t.keyTexts(texts.of(image.Rows, image.Row, len(t.schema.Columns)))
+	}
 }
 
 // folding is the rows that a fold gave, as digests.
@@ -279,13 +308,6 @@ func (t *tableRun) compareFolded(ctx context.Context, view View, f *folding, own
 			}
 		}
 	}
-	f.ledger.unmet(func(identity digest) {
-		key := digest{}
-		if len(id) == 0 {
-			key = identity
-		}
-		t.wrong.add(key, "%s: a row that bronze folds to is not there", f.what)
-	})
 	if f.twice > 0 {
 		t.wrong.add(digest{}, "%s: bronze folds to %d rows that stand twice", f.what, f.twice)
 	}
@@ -310,22 +332,26 @@ func bit(b bool) int64 {
 	return 0
 }
 
-// names finds the texts of the keys that something was found wrong with.
-func (t *tableRun) names(ctx context.Context, c *cut) (map[digest]string, error) {
-	out := map[digest]string{}
+// names finds the texts of the keys that something was found wrong with: of those that
+// are shown, or of all that were noted.
+func (t *tableRun) names(ctx context.Context, c *cut) (map[digest][]string, error) {
+	out := map[digest][]string{}
+	if t.cfg.Keys {
+		for key := range t.wrong.keys {
+			out[key] = t.lostKeys[key]
+		}
+	}
 	for _, v := range t.wrong.shown {
 		if v.key != (digest{}) {
-			out[v.key] = ""
+			out[v.key] = t.lostKeys[v.key]
 		}
 	}
 	if len(out) == 0 {
 		return out, nil
 	}
-	keys := make([]string, len(t.schema.Key))
-	columns := make([]catalog.Column, len(keys))
-	positions := make([]int, len(keys))
-	for i, col := range t.schema.Key {
-		keys[i], columns[i], positions[i] = t.schema.Columns[col].Name, t.schema.Columns[col], i
+	key := make([]int, len(t.schema.Key))
+	for i := range key {
+		key[i] = i
 	}
 	var texts texter
 	d := digester{forms: t.forms}
@@ -333,14 +359,16 @@ func (t *tableRun) names(ctx context.Context, c *cut) (map[digest]string, error)
 		if view == nil {
 			continue
 		}
-		for rows, err := range view.Rows(ctx, keys) {
+		for rows, err := range view.Rows(ctx, t.table.PrimaryKey) {
 			if err != nil {
 				return nil, err
 			}
 			for i := range rows.Len() {
-				row := texts.of(rows, i, len(keys))
-				if name, asked := out[d.ofKey(row, positions)]; asked && name == "" {
-					out[d.ofKey(row, positions)] = keyText(columns, positions, row)
+				row := texts.of(rows, i, len(key))
+				if id := d.ofKey(row, key); out[id] == nil {
+					if _, asked := out[id]; asked {
+						out[id] = rowTexts(row, key)
+					}
 				}
 			}
 		}

@@ -88,3 +88,6 @@ func (l *ledger) unmet(f func(key digest)) {
 		}
 	}
 }
+
+// met reports whether the other side has shown the key, which the ledger has.
+func (l *ledger) met(key digest) bool { return l.find(key).row.lo&seenBit != 0 }

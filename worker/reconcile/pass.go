@@ -224,18 +224,6 @@ func (p *pass) detail(ctx context.Context, c *comparison) error {
 	return nil
 }
 
-// keyTexts copies the texts of a row's key; nil when one is NULL.
-func (p *pass) keyTexts(row rowText) []string {
-	out := make([]string, len(p.schema.Key))
-	for i, col := range p.schema.Key {
-		if row[col] == nil {
-			return nil
-		}
-		out[i] = string(row[col])
-	}
-	return out
-}
-
 func (p *pass) difference(k Kind, source, lake []rowText) Difference {
 	both := append(slices.Clone(source), lake...)
 	if len(both) == 0 {

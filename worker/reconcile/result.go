@@ -35,8 +35,8 @@ type Result struct {
 	Repaired *int64       `json:"repaired,omitempty"`
 	Repairs  []Difference `json:"repairs,omitempty"`
 
-	// Keys are those of the rows that differ, when Config.Keys asks for them, up to
-	// MaxKeys. They hold personal values in clear: they are for nobody's eyes, and
+	// Keys are those of the rows that differ, and those that the violations are of,
+	// when Config.Keys asks for them, up to MaxKeys. They hold personal values in clear: they are for nobody's eyes, and
 	// kept nowhere.
 	Keys []DifferingKey `json:"-"`
 
@@ -72,20 +72,26 @@ type Difference struct {
 	Values []ValuePairs `json:"values,omitempty"`
 }
 
-// DifferingKey is the key of a row that differs: the texts of its columns.
+// DifferingKey is a key that differs or of which something within the lake is wrong:
+// the texts of its columns.
 type DifferingKey struct {
 	Kind Kind
-	// Source is as the source prints it; nil when only the lake has the row.
+	// Source is as the source prints it; nil when only the lake's is known.
 	Source []string
 	// Lake is as the lake shows it; nil when a part of it is NULL there, so that no
 	// row of the source can have it.
 	Lake []string
+	// Violated says that a violation is of this key: current or history do not show
+	// what bronze tells of it.
+	Violated bool
 }
 
 // Text names the key as Difference.Key does.
-func (k *DifferingKey) Text(t *catalog.Table) string {
-	parts := make([]string, len(k.Lake))
-	for i, text := range k.Lake {
+func (k *DifferingKey) Text(t *catalog.Table) string { return nameKey(t, k.Lake) }
+
+func nameKey(t *catalog.Table, texts []string) string {
+	parts := make([]string, len(texts))
+	for i, text := range texts {
 		parts[i] = t.PrimaryKey[i] + "=" + text
 	}
 	return strings.Join(parts, " ")

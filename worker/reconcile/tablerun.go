@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -22,7 +23,9 @@ type tableRun struct {
 	expect *expectation
 	result *Result
 	wrong  violations
-	lacked int64 // rows compared although the lake lacks values of them
+	// lostKeys are the texts of keys of which the lake may have no row.
+	lostKeys map[digest][]string
+	lacked   int64 // rows compared although the lake lacks values of them
 }
 
 // moment starts a transaction at the source and brings the lake up to it. The
@@ -161,14 +164,51 @@ func (t *tableRun) round(ctx context.Context, last bool, pending map[digest]stru
 	return p, t.source.end(ctx)
 }
 
-// tell puts the names of keys to what was found wrong.
-func (t *tableRun) tell(names map[digest]string) {
+// tell puts the names of keys to what was found wrong, and the keys that were asked for
+// in the result.
+func (t *tableRun) tell(names map[digest][]string) {
 	t.result.Violations = t.wrong.count
 	for _, v := range t.wrong.shown {
 		what := v.what
-		if name := names[v.key]; name != "" {
-			what = strings.Replace(what, ":", " of "+name+":", 1)
+		if texts := names[v.key]; texts != nil {
+			what = strings.Replace(what, ":", " of "+nameKey(t.table, texts)+":", 1)
 		}
 		t.result.ViolationsAre = append(t.result.ViolationsAre, what)
 	}
+	if t.cfg.Keys {
+		t.result.addViolations(names)
+	}
+}
+
+// addViolations adds the keys of violations; some may be among those that differ.
+func (r *Result) addViolations(names map[digest][]string) {
+	differs := map[string]int{}
+	for i, k := range r.Keys {
+		differs[strings.Join(k.Lake, "\x00")] = i
+	}
+	for _, key := range slices.SortedFunc(maps.Keys(names), digest.compare) {
+		texts := names[key]
+		if texts == nil {
+			continue
+		}
+		if i, both := differs[strings.Join(texts, "\x00")]; both {
+			r.Keys[i].Violated = true
+		} else if len(r.Keys) < MaxKeys {
+			r.Keys = append(r.Keys, DifferingKey{Kind: Violation, Lake: texts, Violated: true})
+		}
+	}
+}
+
+// keyTexts copies the texts of a row's key; nil when one is NULL.
+func (t *tableRun) keyTexts(row rowText) []string { return rowTexts(row, t.schema.Key) }
+
+func rowTexts(row rowText, columns []int) []string {
+	out := make([]string, len(columns))
+	for i, col := range columns {
+		if row[col] == nil {
+			return nil
+		}
+		out[i] = string(row[col])
+	}
+	return out
 }

@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"fmt"
+	"maps"
 	"time"
 )
 
@@ -12,6 +13,7 @@ const shownViolations = 20
 type violations struct {
 	count int64
 	shown []violation
+	keys  map[digest]struct{} // that something is wrong with, up to MaxKeys
 }
 
 // violation is one thing that is wrong, of the key with the digest or, when it is
@@ -23,13 +25,35 @@ type violation struct {
 
 func (v *violations) add(key digest, format string, args ...any) {
 	v.count++
+	v.note(key)
 	if len(v.shown) < shownViolations {
 		v.shown = append(v.shown, violation{key, fmt.Sprintf(format, args...)})
 	}
 }
 
+func (v *violations) note(key digest) {
+	if key == (digest{}) || len(v.keys) >= MaxKeys {
+		return
+	}
+	if v.keys == nil {
+		v.keys = map[digest]struct{}{}
+	}
+	v.keys[key] = struct{}{}
+}
+
+// clone returns a copy that goes its own way.
+func (v *violations) clone() violations {
+	out := *v
+	out.shown = out.shown[:len(out.shown):len(out.shown)]
+	out.keys = maps.Clone(v.keys)
+	return out
+}
+
 func (v *violations) join(o violations) {
 	v.count += o.count
+	for key := range o.keys {
+		v.note(key)
+	}
 	v.shown = append(v.shown, o.shown...)
 	v.shown = v.shown[:min(len(v.shown), shownViolations)]
 }
