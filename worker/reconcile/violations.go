@@ -3,6 +3,7 @@ package reconcile
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 )
 
@@ -44,7 +45,7 @@ func (v *violations) note(key digest) {
 // clone returns a copy that goes its own way.
 func (v *violations) clone() violations {
 	out := *v
-	out.shown = out.shown[:len(out.shown):len(out.shown)]
+	out.shown = slices.Clip(out.shown)
 	out.keys = maps.Clone(v.keys)
 	return out
 }
