@@ -119,8 +119,11 @@ const Postgres SourceKind = "postgres"
 // Capture is how a source's changes are read.
 type Capture string
 
-// Direct is logical replication, read by the worker itself; the only way yet.
-const Direct Capture = "direct"
+// The captures.
+const (
+	Direct   Capture = "direct"   // logical replication, read by the worker itself
+	Debezium Capture = "debezium" // by a Debezium connector, through Kafka
+)
 
 // Source is one configured database: what source.yaml says, with every default
 // filled in. Secrets are references until Resolve is called.
@@ -140,7 +143,10 @@ type Source struct {
 	Namespaces    Namespaces
 	FormatVersion int       // of new Iceberg tables: 2 or 3; default 3
 	TokenKey      SecretRef // the key of tokenize; at least 32 bytes
-	File          string    // the file it was read from, for messages
+	// Kafka and Connector are set for capture Debezium, and nil for Direct.
+	Kafka     *Kafka
+	Connector *Connector
+	File      string // the file it was read from, for messages
 }
 
 // Heartbeat keeps an idle source's slot moving by writing one row.
