@@ -6,6 +6,7 @@ TEMPL         ?= v0.3.1118
 VERSION       ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS       := -s -w -X main.version=$(VERSION)
 TEST_TIMEOUT  ?= 25m
+FUZZTIME      ?= 60s
 # Tests mostly wait for events, so that more of them than cores run at once.
 PARALLEL      ?= 6
 LINTER        := .cache/bin/golangci-lint-$(GOLANGCI_LINT)
@@ -35,10 +36,10 @@ reconcile-long: ## 20 reconciliations at 2,000 changes a second, then planted di
 race: ## Run the tests with the race detector (needs a C compiler)
 	CGO_ENABLED=1 $(GO) test -race -parallel $(PARALLEL) -timeout $(TEST_TIMEOUT) ./...
 
-fuzz: ## Run each fuzz target for 30 seconds
+fuzz: ## Run each fuzz target for a minute (FUZZTIME)
 	@for pkg in $$($(GO) list ./...); do \
 	  for target in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
-	    echo "$$pkg $$target"; $(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime 30s $$pkg || exit 1; \
+	    echo "$$pkg $$target"; $(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$pkg || exit 1; \
 	  done; \
 	done
 

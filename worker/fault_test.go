@@ -324,7 +324,7 @@ func (o *ownServer) database(t *testing.T) string {
 		require.NoError(t, err)
 		o.cfg.Port = int(u.Port) // the same one at each start
 	}
-	return localpgtest.DatabaseOn(t, o.server)
+	return localpgtest.DatabaseOnNewest(t, func() *localpg.Server { return o.server })
 }
 
 func (o *ownServer) restart(crash bool) {

@@ -52,6 +52,39 @@ func (w *world) catchUp() {
 	}
 }
 
+// Another engine may add a column without writing a row: the newest snapshot does not
+// know it, and is read with it all the same.
+func TestAColumnThatTheNewestSnapshotDoesNotKnowIsRead(t *testing.T) {
+	t.Parallel()
+	for _, layer := range []catalog.Layer{catalog.Bronze, catalog.Current} {
+		t.Run(string(layer), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, 3)
+			w.save()
+			before, err := w.lake.View(t.Context(), w.ident(layer), 0)
+			require.NoError(t, err)
+			require.NoError(t, w.engine().AddColumn(t.Context(), w.ident(layer), "remarks"))
+			count := func(id int64) (columns, rows int) {
+				v, err := w.lake.View(t.Context(), w.ident(layer), id)
+				require.NoError(t, err)
+				schema, parts, err := v.Scan(t.Context(), ScanOptions{})
+				require.NoError(t, err)
+				for part, err := range parts {
+					require.NoError(t, err)
+					rows += part.Len()
+				}
+				return len(schema.Columns), rows
+			}
+			columns, rows := count(0)
+			require.Equal(t, len(before.Columns())+1, columns)
+			require.Positive(t, rows)
+			columns, then := count(before.SnapshotID())
+			require.Equal(t, len(before.Columns()), columns, "asked for as it was")
+			require.Equal(t, rows, then)
+		})
+	}
+}
+
 // C59: others rewrite a layer's files and expire every snapshot but the newest, which
 // is not ours; also when several of theirs came since, so that the chain is broken,
 // and when the tag that keeps ours was taken away first. Nothing of the past is left

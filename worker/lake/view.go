@@ -28,9 +28,12 @@ type View struct {
 	lake     *Lake
 	tbl      *table.Table
 	snapshot *table.Snapshot // nil: the table is empty
-	schema   *iceberg.Schema
-	name     string
-	columns  []viewColumn
+	// at names the snapshot when it was asked for. The newest is read without that: by
+	// the table's columns as they are now, which it may not have known yet.
+	at      []table.ScanOption
+	schema  *iceberg.Schema
+	name    string
+	columns []viewColumn
 }
 
 // viewColumn is a column by its dotted path: fields of a struct are columns of
@@ -55,6 +58,7 @@ func (l *Lake) View(ctx context.Context, ident []string, snapshotID int64) (*Vie
 	}
 	v.tbl, v.snapshot, v.schema = tbl, tbl.CurrentSnapshot(), tbl.Schema()
 	if snapshotID != 0 {
+		v.at = []table.ScanOption{table.WithSnapshotID(snapshotID)}
 		if v.snapshot = tbl.Metadata().SnapshotByID(snapshotID); v.snapshot == nil {
 			return nil, catalog.Errorf(catalog.NotFound, catalog.CodeLakeNoTable, "its newest snapshot is "+strconv.FormatInt(head(tbl.Metadata()), 10),
 				"the lake's table %s has no snapshot %d, or it has expired", v.name, snapshotID)
@@ -222,8 +226,7 @@ func (v *View) Scan(ctx context.Context, opts ScanOptions) (*catalog.Schema, ite
 
 // records reads columns with Iceberg's scan. limit 0 is none.
 func (v *View) records(ctx context.Context, columns []string, filter iceberg.BooleanExpression, limit int64) (iter.Seq2[arrow.RecordBatch, error], error) {
-	at := table.WithSnapshotID(v.snapshot.SnapshotID)
-	opts := []table.ScanOption{at, table.WithSelectedFields(columns...)}
+	opts := append(slices.Clone(v.at), table.WithSelectedFields(columns...))
 	if limit > 0 {
 		opts = append(opts, table.WithLimit(limit))
 	}
@@ -231,7 +234,7 @@ func (v *View) records(ctx context.Context, columns []string, filter iceberg.Boo
 		_, records, err := v.tbl.Scan(append(opts, table.WithRowFilter(filter))...).ToArrowRecords(ctx)
 		return records, err
 	}
-	files, err := v.tbl.Scan(at, table.WithRowFilter(filter)).PlanFiles(ctx)
+	files, err := v.tbl.Scan(append(slices.Clone(v.at), table.WithRowFilter(filter))...).PlanFiles(ctx)
 	if err != nil {
 		return nil, err
 	}

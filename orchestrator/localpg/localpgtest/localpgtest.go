@@ -101,6 +101,14 @@ func Database(t testing.TB) string {
 // DatabaseOn is Database on a given server.
 func DatabaseOn(t testing.TB, s *localpg.Server) string {
 	t.Helper()
+	return DatabaseOnNewest(t, func() *localpg.Server { return s })
+}
+
+// DatabaseOnNewest is DatabaseOn for a server that the test starts anew: what newest
+// returns in the end is asked to drop the database.
+func DatabaseOnNewest(t testing.TB, newest func() *localpg.Server) string {
+	t.Helper()
+	s := newest()
 	shared.Lock()
 	shared.names++
 	name := fmt.Sprintf("test_%d", shared.names)
@@ -109,7 +117,7 @@ func DatabaseOn(t testing.TB, s *localpg.Server) string {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
-		drop(t, ctx, s, name)
+		drop(t, ctx, newest(), name)
 	})
 	return s.DSN(name)
 }

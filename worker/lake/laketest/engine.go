@@ -226,6 +226,16 @@ func (e *Engine) RollBack(ctx context.Context, ident []string, n int) (from, to 
 	return from, to, err
 }
 
+// Rows returns how many rows a snapshot says it holds, as text; empty when it is gone or
+// does not say.
+func Rows(t *table.Table, snapshot int64) string {
+	s := t.SnapshotByID(snapshot)
+	if s == nil || s.Summary == nil {
+		return ""
+	}
+	return s.Summary.Properties["total-records"]
+}
+
 // SetMain sets main to a snapshot that the table still has.
 func (e *Engine) SetMain(ctx context.Context, ident []string, snapshot int64) error {
 	_, _, err := e.cat.CommitTable(ctx, ident, nil, []table.Update{table.NewSetSnapshotRefUpdate(table.MainBranch, snapshot, table.BranchRef, 0, 0, 0)})
