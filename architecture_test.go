@@ -23,7 +23,7 @@ const module = "github.com/lakeweir/lakeweir/"
 // database or another layer's suite.
 var mayImport = map[string][]string{
 	"catalog":             {},
-	"catalog/tableconfig": {"catalog"},
+	"catalog/tableconfig": {"catalog", "catalog/connectorconfig"},
 	"catalog/typemap":     {"catalog"},
 	"catalog/registry":    {"catalog", "migrations"},
 	"catalog/":            {"catalog"},

@@ -1,5 +1,7 @@
 package catalog
 
+import "unicode/utf16"
+
 // Kafka is how the topics of a source are reached.
 type Kafka struct {
 	Brokers []string // host:port of some; the others are found
@@ -53,7 +55,19 @@ type Connector struct {
 	SignalTable    TableName         // receives Debezium's signals; zero: none
 }
 
-// Topic returns the topic of a table.
+// Topic returns the topic of a table. As Debezium does it, what a topic's name cannot
+// hold becomes an underscore, and what is longer than a name may be is cut.
 func (c *Connector) Topic(table TableName) string {
-	return c.TopicPrefix + "." + table.Schema + "." + table.Name
+	const longest = 249
+	units := utf16.Encode([]rune(c.TopicPrefix + "." + table.Schema + "." + table.Name))
+	name := make([]byte, 0, len(units))
+	for _, u := range units {
+		switch {
+		case u >= 'a' && u <= 'z', u >= 'A' && u <= 'Z', u >= '0' && u <= '9', u == '.', u == '_', u == '-':
+			name = append(name, byte(u))
+		default:
+			name = append(name, '_')
+		}
+	}
+	return string(name[:min(len(name), longest)])
 }
