@@ -23,3 +23,21 @@ func TestTopicsAreNamedAsDebeziumNamesThem(t *testing.T) {
 	}
 	require.Len(t, (&catalog.Connector{TopicPrefix: strings.Repeat("p", 250)}).Topic(catalog.TableName{Schema: "s", Name: "t"}), 249)
 }
+
+func TestATraceHasAGist(t *testing.T) {
+	t.Parallel()
+	const trace = `org.apache.kafka.connect.errors.ConnectException: An exception occurred in the change event producer. This connector will be stopped.
+	at io.debezium.pipeline.ErrorHandler.setProducerThrowable(ErrorHandler.java:67)
+Caused by: io.debezium.DebeziumException: Could not obtain encoding
+	... 5 more
+Caused by: org.postgresql.util.PSQLException: FATAL: password authentication failed for user "cdc"
+	at org.postgresql.core.v3.ConnectionFactoryImpl.doAuthentication(ConnectionFactoryImpl.java:1)
+`
+	s := catalog.ConnectorStatus{State: catalog.ConnectorRunning, Tasks: []catalog.ConnectorTask{{State: catalog.ConnectorFailed, Trace: trace}}}
+	require.True(t, s.Failed())
+	require.False(t, s.Running())
+	require.Equal(t, `ConnectException: An exception occurred in the change event producer. This connector will be stopped.: PSQLException: FATAL: password authentication failed for user "cdc"`, s.Reason())
+	require.Equal(t, "a plain line", catalog.TraceGist("a plain line"))
+	require.Empty(t, catalog.TraceGist(""))
+	require.False(t, (&catalog.ConnectorStatus{State: catalog.ConnectorRunning}).Running(), "a connector without tasks moves nothing")
+}

@@ -42,7 +42,8 @@ func Render(source *catalog.Source, tables []*catalog.Table) (*Config, error) {
 			c.Properties[settings[i].Name] = v
 		}
 	}
-	for name, value := range source.Connector.Properties {
+	for _, name := range slices.Sorted(maps.Keys(source.Connector.Properties)) {
+		value := source.Connector.Properties[name]
 		c.Properties[name], c.fixed[name] = value, true
 		if o := Object(source, name, value); o != nil {
 			c.note(o.Severity, o.Code(), o.Instead, "connector.properties: %s", o.Message)
