@@ -159,14 +159,15 @@ func runCheck(ctx context.Context, app *App, source *catalog.Source, tables []*c
 	return nil
 }
 
+var severityMarks = map[catalog.Severity]string{catalog.Blocks: "✗", catalog.Limits: "!", catalog.Notes: "·"}
+
 func printFindings(app *App, source *catalog.Source, tables []*catalog.Table, findings []catalog.Finding) {
-	marks := map[catalog.Severity]string{catalog.Blocks: "✗", catalog.Limits: "!", catalog.Notes: "·"}
 	for _, f := range findings {
 		where := f.Source
 		if f.Table != "" {
 			where += "/" + f.Table
 		}
-		fmt.Fprintf(app.Stdout, "%s %s   %s\n    %s\n", marks[f.Severity], f.Code, where, indent(f.Message))
+		fmt.Fprintf(app.Stdout, "%s %s   %s\n    %s\n", severityMarks[f.Severity], f.Code, where, indent(f.Message))
 		if f.Fix != "" {
 			fmt.Fprintf(app.Stdout, "    → %s\n", indent(f.Fix))
 		}

@@ -8,7 +8,7 @@ const maxTrace = 16 << 10
 // Where traces quote values of rows: Postgres's details of keys, and Connect's and
 // Debezium's words for a value that does not fit.
 var (
-	keyDetail    = regexp.MustCompile(`(=\()[^)\n]*(\))`)
+	keyDetail    = regexp.MustCompile(`(=\()[^\n]*(\))`)
 	quotedValue  = regexp.MustCompile(`(?i)((?:invalid|unexpected|bad|convert(?:ing)?|parse|parsing) (?:\w+ )*?(?:value|input|text|string|data|integer|timestamp|date)s?\b[^'"\n:]*[:'" ]+)[^\n]*`)
 	failingRow   = regexp.MustCompile(`(?i)(failing row contains )\([^\n]*`)
 	recordFields = regexp.MustCompile(`(Struct|SourceRecord|ConnectRecord)\{[^\n]*`)
