@@ -111,7 +111,7 @@ func prepareSource(ctx context.Context, app *App, source *catalog.Source, tables
 	}
 	findings, err := worker.PrepareConnector(ctx, source, tables, dsn)
 	for _, f := range findings {
-		app.Log.WarnContext(ctx, f.Message, "source", f.Source, "table", f.Table, "fix", f.Fix)
+		app.Log.WarnContext(ctx, "the connector lacks something at the source", "source", f.Source, "table", f.Table, "finding", f.Message, "fix", f.Fix)
 	}
 	return err
 }

@@ -140,7 +140,7 @@ func (k *keeper) apply(ctx context.Context) error {
 	if err := k.Client.Apply(ctx, p); err != nil {
 		return err
 	}
-	k.Log.InfoContext(ctx, p.Text(), "source", k.Source.Name, "kafka_connect", k.Client.At())
+	k.Log.InfoContext(ctx, "applied the connector", "source", k.Source.Name, "kafka_connect", k.Client.At(), "did", p.Text())
 	for _, c := range p.Changes {
 		k.Log.InfoContext(ctx, "a property of the connector was changed", "source", k.Source.Name, "property", c.Property, "from", c.From, "to", c.To)
 	}
@@ -154,10 +154,10 @@ func (k *keeper) ours(err error) catalog.ConnectorStatus {
 	if e.Hint != "" {
 		s.Trace += " → " + e.Hint
 	}
-	switch {
-	case e.Code == catalog.CodeConnectorNotFound:
+	switch e.Code { //nolint:exhaustive // all others are refusals
+	case catalog.CodeConnectorNotFound:
 		s.State = catalog.ConnectorMissing
-	case e.Code == catalog.CodeConnectorUnreachable || e.Code == catalog.CodeConnectorBusy:
+	case catalog.CodeConnectorUnreachable, catalog.CodeConnectorBusy:
 		s.State = catalog.ConnectorUnreachable
 	}
 	return s
@@ -171,7 +171,7 @@ func (k *keeper) note(ctx context.Context, s catalog.ConnectorStatus) {
 		if !s.Running() {
 			level = slog.LevelWarn
 		}
-		k.Log.Log(ctx, level, "the connector is "+words, "source", k.Source.Name, "connector", s.Name)
+		k.Log.Log(ctx, level, "the connector's state", "source", k.Source.Name, "connector", s.Name, "state", words)
 	}
 	err := k.Notes.SetConnector(ctx, k.Source.Name, s)
 	if (err != nil) != k.deaf && ctx.Err() == nil {

@@ -99,13 +99,13 @@ func (c *Client) Plan(ctx context.Context, want *connectorconfig.Config) (*Plan,
 		return nil, err
 	}
 	deployed, err := c.Config(ctx, want.Name)
-	if catalog.KindOf(err) == catalog.NotFound && err != nil {
+	switch {
+	case err == nil:
+		return plan(want, sent, deployed)
+	case catalog.KindOf(err) == catalog.NotFound:
 		return &Plan{Name: want.Name, Create: true, Changes: []Change{}, send: sent}, nil
 	}
-	if err != nil {
-		return nil, err
-	}
-	return plan(want, sent, deployed)
+	return nil, err
 }
 
 // Apply does what a plan of this client says. What Connect says of a value that it
