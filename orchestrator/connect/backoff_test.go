@@ -35,13 +35,14 @@ func TestRestartsBecomeRarerUntilItIsWellForLong(t *testing.T) {
 func TestTracesShowNoValuesOfRows(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
-		"ERROR: duplicate key\n  Detail: Key (email, name)=(ann@x, Ann (Lee)) exists": "ERROR: duplicate key\n  Detail: Key (email, name)=(***) exists",
-		"Detail: Failing row contains (1, ann@x).":                                    "Detail: Failing row contains ***",
-		"DataException: Invalid value: null used for required field":                  "DataException: Invalid value: ***",
-		`ERROR: invalid input syntax for type integer: "ann@x"`:                       `ERROR: invalid input syntax for type integer: "***`,
-		"Conversion failed at Struct{id=1,email=ann@x}":                               "Conversion failed at Struct{***",
-		"FATAL: password authentication failed for user \"cdc\"":                      "FATAL: password authentication failed for user \"cdc\"",
-		"\tat java.lang.Integer.parseInt(Integer.java:1)":                             "\tat java.lang.Integer.parseInt(Integer.java:1)",
+		"ERROR: duplicate key\n  Detail: Key (email, name)=(ann@x, Ann (Lee)) exists":                                      "ERROR: duplicate key\n  Detail: Key (email, name)=(***) exists",
+		"Detail: Failing row contains (1, ann@x).":                                                                         "Detail: Failing row contains ***",
+		"DataException: Invalid value: null used for required field":                                                       "DataException: Invalid value: ***",
+		`ERROR: invalid input syntax for type integer: "ann@x"`:                                                            `ERROR: invalid input syntax for type integer: "***`,
+		"starting at PostgresOffsetContext [sourceInfo=source_info[lsn=LSN{0/1}], x=[y]], but this is no longer available": "starting at PostgresOffsetContext, but this is no longer available",
+		"Conversion failed at Struct{id=1,email=ann@x}":                                                                    "Conversion failed at Struct{***",
+		"FATAL: password authentication failed for user \"cdc\"":                                                           "FATAL: password authentication failed for user \"cdc\"",
+		"\tat java.lang.Integer.parseInt(Integer.java:1)":                                                                  "\tat java.lang.Integer.parseInt(Integer.java:1)",
 	} {
 		require.Equal(t, want, withoutValues(in))
 	}

@@ -155,7 +155,8 @@ func TestWhatConnectRefusesIsAnErrorWithACode(t *testing.T) {
 	require.NoError(t, err)
 	err = c.Apply(t.Context(), plan)
 	require.Equal(t, catalog.CodeConnectorConfig, catalog.Public(err).Code)
-	require.ErrorContains(t, err, "password *** is refused")
+	require.ErrorContains(t, err, "database.hostname: Error while validating connector config: password *** is refused")
+	require.Equal(t, catalog.Invalid, catalog.KindOf(err))
 	require.NotContains(t, fmt.Sprintf("%v %+v", err, catalog.Public(err)), "hunter2")
 
 	server.Down(true)

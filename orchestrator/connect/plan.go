@@ -115,6 +115,12 @@ func (c *Client) Apply(ctx context.Context, p *Plan) error {
 		return nil
 	}
 	err := c.put(ctx, p.Name, p.send)
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	if why := c.validate(ctx, p.send); why != nil { // says it better, and Connect may fail over saying it at all
+		err = why
+	}
 	if e, ok := asCoded(err); ok {
 		e.Message = withoutSecrets(e.Message, p.send)
 		e.Err = nil // its text may hold them

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 
 	"github.com/lakeweir/lakeweir/catalog"
 )
@@ -23,6 +24,36 @@ func (c *Client) Config(ctx context.Context, name string) (map[string]string, er
 // put makes the connector, or gives it another configuration.
 func (c *Client) put(ctx context.Context, name string, config map[string]string) error {
 	return c.do(ctx, http.MethodPut, path(name, "/config"), config, nil)
+}
+
+// validate asks the connector's own code what is wrong with a configuration, which tries
+// to connect to the database. It returns nil when nothing is, or when it cannot be asked.
+func (c *Client) validate(ctx context.Context, config map[string]string) error {
+	var a struct {
+		Configs []struct {
+			Value *struct {
+				Name   string   `json:"name"`
+				Errors []string `json:"errors"`
+			} `json:"value"`
+		} `json:"configs"`
+	}
+	class := config["connector.class"]
+	if err := c.do(ctx, http.MethodPut, "/connector-plugins/"+url.PathEscape(class)+"/config/validate", config, &a); err != nil {
+		return nil //nolint:nilerr // the first error is told then
+	}
+	var problems []string
+	for _, p := range a.Configs {
+		if p.Value == nil {
+			continue
+		}
+		for _, e := range p.Value.Errors {
+			problems = append(problems, p.Value.Name+": "+e)
+		}
+	}
+	if len(problems) == 0 {
+		return nil
+	}
+	return catalog.Errorf(catalog.Invalid, catalog.CodeConnectorConfig, "correct source.yaml, or what the message names", "Kafka Connect at %s refuses the configuration: %s", c.At(), strings.Join(problems, "; "))
 }
 
 // Status asks how a connector is; it fails with connector.not_found.

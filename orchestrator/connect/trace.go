@@ -11,6 +11,7 @@ var (
 	keyDetail    = regexp.MustCompile(`(=\()[^\n]*(\))`)
 	quotedValue  = regexp.MustCompile(`(?i)((?:invalid|unexpected|bad|convert(?:ing)?|parse|parsing) (?:\w+ )*?(?:value|input|text|string|data|integer|timestamp|date)s?\b[^'"\n:]*[:'" ]+)[^\n]*`)
 	failingRow   = regexp.MustCompile(`(?i)(failing row contains )\([^\n]*`)
+	offsets      = regexp.MustCompile(`(OffsetContext) \[[^\n]*\]`) // long, and of no use to a reader
 	recordFields = regexp.MustCompile(`(Struct|SourceRecord|ConnectRecord)\{[^\n]*`)
 )
 
@@ -20,6 +21,7 @@ func withoutValues(trace string) string {
 	if len(trace) > maxTrace {
 		trace = trace[:maxTrace]
 	}
+	trace = offsets.ReplaceAllString(trace, "$1")
 	trace = keyDetail.ReplaceAllString(trace, "$1***$2")
 	trace = failingRow.ReplaceAllString(trace, "$1***")
 	trace = recordFields.ReplaceAllString(trace, "$1{***")

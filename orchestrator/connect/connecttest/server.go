@@ -147,6 +147,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusConflict, "Cannot complete request momentarily due to no known leader URL, likely because a rebalance was underway.")
 		return
 	}
+	if strings.HasSuffix(r.URL.Path, "/config/validate") {
+		s.requests = s.requests[:len(s.requests)-1] // it changes nothing
+		s.validate(w)
+		return
+	}
 	rest, ok := strings.CutPrefix(r.URL.Path, "/connectors/")
 	if !ok {
 		refuse(w, http.StatusNotFound, "HTTP 404 Not Found")
@@ -183,7 +188,8 @@ func (s *Server) putConfig(w http.ResponseWriter, r *http.Request, name string) 
 		return
 	}
 	if s.refusal != "" {
-		refuse(w, http.StatusBadRequest, "Connector configuration is invalid and contains the following 1 error(s):\n"+s.refusal+"\nYou can also find the above list of errors at the endpoint `/connector-plugins/{connectorType}/config/validate`")
+		// Connect 4.3.1 fails over Debezium's answer.
+		refuse(w, http.StatusInternalServerError, `Cannot invoke "org.apache.kafka.connect.runtime.rest.entities.ConfigValueInfo.errors()" because the return value of "org.apache.kafka.connect.runtime.rest.entities.ConfigInfo.configValue()" is null`)
 		return
 	}
 	status := http.StatusOK
@@ -191,6 +197,17 @@ func (s *Server) putConfig(w http.ResponseWriter, r *http.Request, name string) 
 		status = http.StatusCreated
 	}
 	write(w, status, map[string]any{"name": name, "config": config, "tasks": []any{map[string]any{"connector": name, "task": 0}}, "type": "source"})
+}
+
+func (s *Server) validate(w http.ResponseWriter) {
+	problems := []string{}
+	if s.refusal != "" {
+		problems = append(problems, s.refusal)
+	}
+	write(w, http.StatusOK, map[string]any{"name": "PostgresConnector", "error_count": len(problems), "groups": []string{}, "configs": []any{
+		map[string]any{"definition": map[string]any{"name": "task.id"}, "value": nil},
+		map[string]any{"definition": map[string]any{"name": "database.hostname"}, "value": map[string]any{"name": "database.hostname", "value": "db", "errors": problems, "visible": true}},
+	}})
 }
 
 func (s *Server) act(w http.ResponseWriter, request, name string, c *connector) {
