@@ -99,7 +99,7 @@ var settings = []Setting{
 	{"key.converter.schema.registry.url", "connector.schema_registry", "<URL>", "Where schemas of avro are kept.", registryURL},
 	{"value.converter.schema.registry.url", "connector.schema_registry", "<URL>", "Where schemas of avro are kept.", registryURL},
 
-	{"topic.creation.default.partitions", "", "1", "Changes of a table are in commit order only within a partition; what several cost is in docs/limits.md.", nil},
+	{"topic.creation.default.partitions", "", "1", "Changes of a table are in commit order only within a partition.", nil},
 	{"topic.creation.default.replication.factor", "", "-1", "The brokers' own default.", nil},
 	{"topic.creation.default.cleanup.policy", "", "delete", "Compaction forgets all but the newest change of a key: history would have holes.", nil},
 	{"topic.creation.default.retention.ms", "", strconv.Itoa(RetentionMillis), "Seven days: how long the worker may be down, or a table stopped, before changes are missing. Three are the least.", nil},

@@ -41,3 +41,18 @@ func TestAConnectorIsSeenAndItsChangesAreEvents(t *testing.T) {
 	require.JSONEq(t, `{"connector": "lakeweir-shop", "from": "RUNNING", "to": "RUNNING", "tasks": ["FAILED"], "reason": "Trouble: no\ufffdmore"}`, string(events[0].Detail))
 	require.JSONEq(t, `{"connector": "lakeweir-shop", "to": "RUNNING", "tasks": ["RUNNING"]}`, string(events[1].Detail))
 }
+
+func TestOfAConnectorOnlyItsNamesAreStored(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	s := shop()
+	s.Capture, s.Connector = catalog.Debezium, &catalog.Connector{
+		Name: "lakeweir-shop", TopicPrefix: "shop", Format: catalog.FormatJSONSchema, URL: "http://ops:${env:SECRET_NAME}@connect:8083",
+		Properties: map[string]string{"database.password": "${env:SECRET_NAME}"}, SignalTable: catalog.TableName{Schema: "lakeweir", Name: "signals"},
+	}
+	require.NoError(t, b.SyncConfig(t.Context(), []catalog.Source{s}, b.tables))
+	var config, connector string
+	require.NoError(t, b.conn.QueryRow(t.Context(), "select config::text, config->>'connector' from lakeweir.sources").Scan(&config, &connector))
+	require.NotContains(t, config, "SECRET_NAME")
+	require.JSONEq(t, `{"name": "lakeweir-shop", "topicPrefix": "shop", "format": "json_schema", "signalTable": {"schema": "lakeweir", "name": "signals"}}`, connector)
+}

@@ -2,10 +2,12 @@ package main
 
 import (
 	"context"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/lakeweir/lakeweir/catalog"
+	"github.com/lakeweir/lakeweir/catalog/connectorconfig"
 	"github.com/lakeweir/lakeweir/orchestrator/connect"
 	"github.com/lakeweir/lakeweir/orchestrator/preflight"
 	"github.com/lakeweir/lakeweir/worker"
@@ -44,13 +46,17 @@ func runWithConnector(ctx context.Context, app *App, cfg worker.Config) error {
 // checkBetween looks at what lies between the source and its worker: the connector,
 // where source.yaml says where it is, and the topics.
 func checkBetween(ctx context.Context, source *catalog.Source, tables []*catalog.Table) ([]catalog.Finding, error) {
-	var out []catalog.Finding
+	want, err := connectorconfig.Render(source, tables)
+	if err != nil {
+		return nil, err
+	}
+	out := slices.DeleteFunc(want.Notes, func(f catalog.Finding) bool { return f.Severity == catalog.Notes }) // which are for those who copy it
 	if source.Connector.URL != "" {
 		client, err := connectClient(source, source.Connector.URL)
 		if err != nil {
 			return nil, err
 		}
-		out = preflight.Connector(ctx, client, source, tables, true)
+		out = append(out, preflight.Connector(ctx, client, source, tables, true)...)
 	}
 	client, err := preflight.NewClient(source)
 	if err != nil {

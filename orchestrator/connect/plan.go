@@ -1,6 +1,7 @@
 package connect
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -25,6 +26,8 @@ type Plan struct {
 	Changes []Change `json:"changes"` // of a connector that is there, by name
 	// send is what to put, with secrets; nil when nothing is to be done.
 	send map[string]string
+	// secrets are the values that references stand for.
+	secrets []string
 }
 
 // Nothing reports whether the connector is as it should be.
@@ -37,7 +40,7 @@ var identity = []string{"connector.class", "database.dbname", "topic.prefix", "s
 // plan compares what a connector is to be told with what it was told. A deployed value
 // that is the reference itself stays: Connect resolves it by a config provider.
 func plan(want *connectorconfig.Config, sent, deployed map[string]string) (*Plan, error) {
-	p := &Plan{Name: want.Name, Changes: []Change{}, send: maps.Clone(sent)}
+	p := &Plan{Name: want.Name, Changes: []Change{}, send: maps.Clone(sent), secrets: secretsOf(want, sent)}
 	p.send["name"] = want.Name
 	for _, name := range slices.Sorted(maps.Keys(union(sent, deployed))) {
 		from, was := deployed[name]
@@ -103,7 +106,7 @@ func (c *Client) Plan(ctx context.Context, want *connectorconfig.Config) (*Plan,
 	case err == nil:
 		return plan(want, sent, deployed)
 	case catalog.KindOf(err) == catalog.NotFound:
-		return &Plan{Name: want.Name, Create: true, Changes: []Change{}, send: sent}, nil
+		return &Plan{Name: want.Name, Create: true, Changes: []Change{}, send: sent, secrets: secretsOf(want, sent)}, nil
 	}
 	return nil, err
 }
@@ -122,7 +125,7 @@ func (c *Client) Apply(ctx context.Context, p *Plan) error {
 		err = why
 	}
 	if e, ok := asCoded(err); ok {
-		e.Message = withoutSecrets(e.Message, p.send)
+		e.Message = withoutSecrets(e.Message, p.secrets)
 		e.Err = nil // its text may hold them
 		return e
 	}
@@ -137,12 +140,22 @@ func asCoded(err error) (*catalog.Error, bool) {
 	return &e, true
 }
 
-// withoutSecrets hides the secrets of a configuration in a text.
-func withoutSecrets(text string, config map[string]string) string {
-	for _, name := range slices.Sorted(maps.Keys(config)) {
-		if v := config[name]; len(v) > 2 && connectorconfig.IsSecret(name) {
-			text = strings.ReplaceAll(text, v, "***")
+// secretsOf are the values that are not what people are shown, the longest first.
+func secretsOf(want *connectorconfig.Config, sent map[string]string) []string {
+	var out []string
+	for name, v := range sent {
+		if len(v) > 2 && (connectorconfig.IsSecret(name) || want.Properties[name] != v) {
+			out = append(out, v)
 		}
+	}
+	slices.SortFunc(out, func(a, b string) int { return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(a, b)) })
+	return out
+}
+
+// withoutSecrets hides secrets in a text.
+func withoutSecrets(text string, secrets []string) string {
+	for _, v := range secrets {
+		text = strings.ReplaceAll(text, v, "***")
 	}
 	return text
 }
