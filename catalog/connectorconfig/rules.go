@@ -22,12 +22,13 @@ func (o *Objection) Code() catalog.Code { return catalog.CodeConnectorSetting }
 // rule says which values of a property are harmless.
 type rule struct {
 	name string
-	// fine are the values, in lower case, that nothing speaks against, the recommended
-	// one first. Empty: none is.
+	// fine are the values, in any case, that nothing speaks against, the recommended one
+	// first. Empty: none is.
 	fine []string
 	// risky are values that are allowed with a warning, each with what it costs.
 	risky map[string]string
 	harm  string // what any other value does
+	mild  bool   // any other value is allowed with a warning
 	// absent is the value that Debezium takes when the property is not there; "" when
 	// leaving it out is harmless.
 	absent string
@@ -69,7 +70,7 @@ var rules = []rule{
 		harm: "rows that are there before the stream begins, or changes after them, would never be read",
 	},
 	{name: "snapshot.isolation.mode", fine: []string{"serializable", "repeatable_read"}, harm: "rows are not read as of one place in the log, and a change could be undone by an older read"},
-	{name: "snapshot.max.threads", fine: []string{"1"}},
+	{name: "snapshot.max.threads", fine: []string{"1"}, mild: true, harm: "each thread is a connection and a long transaction at the source"},
 	{name: "snapshot.include.collection.list", harm: "tables that are not on it are never read, only their later changes"},
 	{name: "snapshot.query.mode", fine: []string{"select_all"}, harm: "another query may leave rows out"},
 
@@ -98,14 +99,12 @@ var rules = []rule{
 	{name: "value.converter.decimal.format", fine: []string{"base64"}, harm: "the worker reads the exact bytes of a decimal, not a number of JSON"},
 
 	{name: "topic.delimiter", fine: []string{"."}, harm: "the worker looks for <prefix>.<schema>.<table>"},
-	{name: "topic.naming.strategy", fine: []string{"io.debezium.schema.schematopicnamingstrategy"}, harm: "the worker looks for <prefix>.<schema>.<table>"},
+	{name: "topic.naming.strategy", fine: []string{"io.debezium.schema.SchemaTopicNamingStrategy"}, harm: "the worker looks for <prefix>.<schema>.<table>"},
 	{name: "topic.creation.default.cleanup.policy", fine: []string{"delete"}, harm: "compaction forgets all but the newest change of a key: history would have holes"},
-	{name: "topic.creation.default.partitions", fine: []string{"1"}},
+	{name: "topic.creation.default.partitions", fine: []string{"1"}, mild: true, harm: "changes of a table are in commit order only within a partition"},
 	{name: "producer.override.acks", fine: []string{"all", "-1"}, harm: "a change that one broker alone had is lost with it"},
-	{name: "producer.override.max.in.flight.requests.per.connection", fine: []string{"1"}, risky: map[string]string{"2": reordered, "3": reordered, "4": reordered, "5": reordered}, harm: "a request that is sent again overtakes others, and changes come out of order"},
+	{name: "producer.override.max.in.flight.requests.per.connection", fine: []string{"1"}, mild: true, harm: "without producer.override.enable.idempotence a request that is sent again overtakes others, and changes come out of order"},
 }
-
-const reordered = "without producer.override.enable.idempotence a request that is sent again overtakes others, and changes come out of order"
 
 // families are properties by the beginning of their names: none of them may be set.
 var families = []struct{ prefix, harm, instead string }{
@@ -114,7 +113,7 @@ var families = []struct{ prefix, harm, instead string }{
 	{"converters", "a converter of one's own changes values before the worker sees them", "remove it"},
 	{"post.processors", "a post processor changes events: re-selected values are those of now, not of the change", "remove it"},
 	{"column.truncate.to.", "values are cut before they reach the log of changes", "remove it"},
-	{"column.mask.", "values are replaced before the worker sees them, in the source's image alone", "protect columns under pii in the table's file"},
+	{"column.mask.", "values are replaced before the worker sees them", "protect columns under pii in the table's file"},
 	{"column.include.list", "columns are left out without a word", "leave columns out in the publication: ALTER PUBLICATION … SET TABLE t (columns)"},
 	{"column.exclude.list", "columns are left out without a word", "leave columns out in the publication: ALTER PUBLICATION … SET TABLE t (columns)"},
 	{"table.exclude.list", "the tables are those that have files", "remove it; remove a table's file instead"},
@@ -179,10 +178,16 @@ func judge(name, value string) *Objection {
 			return &Objection{catalog.Blocks, name + " is refused: " + f.harm, f.instead}
 		}
 	}
-	if name == "topic.creation.default.retention.ms" {
+	ruled := name
+	if rest, ok := strings.CutPrefix(name, "topic.creation."); ok { // what holds for the default group holds for others
+		if _, what, ok := strings.Cut(rest, "."); ok {
+			ruled = "topic.creation.default." + what
+		}
+	}
+	if ruled == "topic.creation.default.retention.ms" {
 		return judgeRetention(name, value)
 	}
-	i := slices.IndexFunc(rules, func(r rule) bool { return r.name == name })
+	i := slices.IndexFunc(rules, func(r rule) bool { return r.name == ruled })
 	if i < 0 {
 		return nil
 	}
@@ -193,10 +198,8 @@ func judge(name, value string) *Objection {
 		return nil
 	case r.risky[v] != "":
 		return &Objection{catalog.Limits, fmt.Sprintf("%s is %s: %s", name, value, r.risky[v]), r.instead()}
-	case name == "snapshot.max.threads":
-		return &Objection{catalog.Limits, name + " is " + value + ": each thread is a connection and a long transaction at the source", r.instead()}
-	case name == "topic.creation.default.partitions":
-		return &Objection{catalog.Limits, name + " is " + value + ": changes of a table are in commit order only within a partition", r.instead()}
+	case r.mild:
+		return &Objection{catalog.Limits, fmt.Sprintf("%s is %s: %s", name, value, r.harm), r.instead()}
 	}
 	return &Objection{catalog.Blocks, fmt.Sprintf("%s is %s: %s", name, value, r.harm), r.instead()}
 }

@@ -47,11 +47,11 @@ func TestPropertiesThatLoseOrChangeDataAreRefused(t *testing.T) {
 		"table.include.list=x": catalog.Blocks, "table.exclude.list=x": catalog.Blocks, "schema.include.list=x": catalog.Blocks, "database.include.list=x": catalog.Blocks,
 		"column.exclude.list=x": catalog.Blocks, "column.include.list=x": catalog.Blocks, "column.truncate.to.20.chars=x": catalog.Blocks, "column.mask.hash.SHA-256.with.salt.x=x": catalog.Blocks, "column.propagate.source.type=.*": "",
 		"transforms=unwrap": catalog.Blocks, "transforms.route.type=x": catalog.Blocks, "predicates=x": catalog.Blocks, "converters=x": catalog.Blocks, "post.processors=x": catalog.Blocks,
-		"message.key.columns=x": catalog.Blocks, "topic.naming.strategy=x": catalog.Blocks, "topic.delimiter=_": catalog.Blocks,
+		"message.key.columns=x": catalog.Blocks, "topic.naming.strategy=x": catalog.Blocks, "topic.naming.strategy=io.debezium.schema.SchemaTopicNamingStrategy": "", "snapshot.max.threads=4": catalog.Limits, "topic.delimiter=_": catalog.Blocks,
 		"event.processing.failure.handling.mode=warn": catalog.Blocks, "event.converting.failure.handling.mode=skip": catalog.Blocks, "errors.tolerance=all": catalog.Blocks,
 		"skip.messages.without.change=true": catalog.Blocks, "unavailable.value.placeholder=x": catalog.Blocks, "plugin.name=decoderbufs": catalog.Blocks,
 		"producer.override.acks=1": catalog.Blocks, "producer.override.acks=-1": "", "producer.override.max.in.flight.requests.per.connection=5": catalog.Limits,
-		"topic.creation.default.cleanup.policy=compact,delete": catalog.Blocks, "topic.creation.default.partitions=6": catalog.Limits,
+		"topic.creation.default.cleanup.policy=compact,delete": catalog.Blocks, "topic.creation.default.partitions=6": catalog.Limits, "topic.creation.large.cleanup.policy=compact": catalog.Blocks, "topic.creation.large.retention.ms=1": catalog.Limits,
 		"topic.creation.default.retention.ms=60000": catalog.Limits, "topic.creation.default.retention.ms=-1": "", "topic.creation.default.retention.ms=7d": catalog.Blocks,
 		"value.converter=x": catalog.Blocks, "value.converter.schemas.enable=false": catalog.Blocks, "heartbeat.interval.ms=1": catalog.Blocks, "signal.data.collection=x": catalog.Blocks,
 		"tasks.max=2": catalog.Blocks, "connector.class=x": catalog.Blocks, "name=x": catalog.Blocks,
@@ -171,7 +171,6 @@ Where a key of source.yaml is named, that key says the property; the others may 
 | property | value | from | why |
 | --- | --- | --- | --- |
 `)
-	cell := strings.NewReplacer("|", "\\|", "<", "\\<").Replace
 	for _, s := range Settings() {
 		require.NotEmpty(t, s.Reason, s.Name)
 		key := ""
@@ -199,8 +198,8 @@ property is left out and Debezium's default does harm.
 		switch {
 		case r.absent != "":
 			harm += fmt.Sprintf(" (default: `%s`)", r.absent)
-		case harm == "":
-			harm = "allowed with a warning"
+		case r.mild:
+			harm = "with a warning: " + harm
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", r.name, code(r.fine), cell(strings.Join(risky, "; ")), cell(harm))
 	}
@@ -209,6 +208,15 @@ property is left out and Debezium's default does harm.
 		fmt.Fprintf(&b, "| `%s` and what begins with it | %s | %s |\n", strings.TrimSuffix(f.prefix, "."), cell(f.harm), cell(f.instead))
 	}
 	golden(t, "../../docs/reference/connector-settings.md", b.Bytes())
+}
+
+// cell is a text in a table of Markdown; what is in backquotes needs no escape.
+func cell(s string) string {
+	parts := strings.Split(s, "`")
+	for i := 0; i < len(parts); i += 2 {
+		parts[i] = strings.ReplaceAll(parts[i], "<", "\\<")
+	}
+	return strings.ReplaceAll(strings.Join(parts, "`"), "|", "\\|")
 }
 
 func code(words []string) string {
