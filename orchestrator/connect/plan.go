@@ -106,7 +106,9 @@ func (c *Client) Plan(ctx context.Context, want *connectorconfig.Config) (*Plan,
 	case err == nil:
 		return plan(want, sent, deployed)
 	case catalog.KindOf(err) == catalog.NotFound:
-		return &Plan{Name: want.Name, Create: true, Changes: []Change{}, send: sent, secrets: secretsOf(want, sent)}, nil
+		p := &Plan{Name: want.Name, Create: true, Changes: []Change{}, send: maps.Clone(sent), secrets: secretsOf(want, sent)}
+		p.send["name"] = want.Name
+		return p, nil
 	}
 	return nil, err
 }

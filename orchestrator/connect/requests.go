@@ -47,7 +47,9 @@ func (c *Client) validate(ctx context.Context, config map[string]string) error {
 			continue
 		}
 		for _, e := range p.Value.Errors {
-			problems = append(problems, p.Value.Name+": "+e)
+			if line := p.Value.Name + ": " + e; !slices.Contains(problems, line) { // Debezium repeats itself
+				problems = append(problems, line)
+			}
 		}
 	}
 	if len(problems) == 0 {
