@@ -22,14 +22,15 @@ const module = "github.com/lakeweir/lakeweir/"
 // with one line here. What tests import is not looked at: a test may use a real
 // database or another layer's suite.
 var mayImport = map[string][]string{
-	"catalog":             {},
-	"catalog/tableconfig": {"catalog"},
-	"catalog/typemap":     {"catalog"},
-	"catalog/registry":    {"catalog", "migrations"},
-	"catalog/":            {"catalog"},
-	"migrations":          {},
-	"policies":            {"catalog"},
-	"tableconfigs":        {},
+	"catalog":                 {},
+	"catalog/tableconfig":     {"catalog", "catalog/connectorconfig"},
+	"catalog/connectorconfig": {"catalog"},
+	"catalog/typemap":         {"catalog"},
+	"catalog/registry":        {"catalog", "migrations"},
+	"catalog/":                {"catalog"},
+	"migrations":              {},
+	"policies":                {"catalog"},
+	"tableconfigs":            {},
 
 	// The data plane. Siblings speak in change values and the pipeline's interfaces;
 	// only worker wires them.
@@ -55,6 +56,9 @@ var mayImport = map[string][]string{
 	"orchestrator/monitor/":        {"catalog"},
 	"orchestrator/dashboard/chart": {},
 	"orchestrator/dashboard":       {"catalog", "catalog/registry", "orchestrator/dashboard/", "orchestrator/monitor", "orchestrator/monitor/"},
+	"orchestrator/connect":         {"catalog", "catalog/connectorconfig"},
+	"orchestrator/connect/":        {},
+	"orchestrator/preflight":       {"catalog", "catalog/connectorconfig", "orchestrator/connect"},
 	"orchestrator/":                {"catalog", "catalog/", "policies", "orchestrator/"},
 	"orchestrator":                 {"catalog", "catalog/", "policies", "migrations", "orchestrator/"},
 
@@ -76,6 +80,7 @@ var onlyIn = map[string][]string{
 	"github.com/pressly/goose/v3":                {"migrations"},
 	"github.com/spf13/cobra":                     {"cmd/lakeweir"},
 	"github.com/a-h/templ":                       {"orchestrator/dashboard"},
+	"github.com/twmb/franz-go":                   {"worker/kafka", "worker/debezium", "orchestrator/preflight", "bench", "e2e"},
 	"github.com/fergusstrange/embedded-postgres": {"orchestrator/localpg"},
 }
 

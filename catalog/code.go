@@ -63,6 +63,23 @@ const (
 	CodeLakeConfig      Code = "lake.config"        // the catalog or warehouse setting is wrong
 	CodeLakeNoTable     Code = "lake.no_table"      // the lake has no table of that name
 
+	// The connector of a source: orchestrator/connect.
+	CodeConnectorConfig      Code = "connector.config"      // Kafka Connect refuses the connector's configuration
+	CodeConnectorSetting     Code = "connector.setting"     // a setting that loses or changes data, or is of another source
+	CodeConnectorNotFound    Code = "connector.not_found"   // Kafka Connect has no connector of that name
+	CodeConnectorFailed      Code = "connector.failed"      // the connector or its task has failed
+	CodeConnectorBusy        Code = "connector.busy"        // Kafka Connect is rebalancing and takes no request
+	CodeConnectorUnreachable Code = "connector.unreachable" // Kafka Connect cannot be reached, or answers with an error of its own
+	CodeConnectorUnmanaged   Code = "connector.unmanaged"   // source.yaml names no Kafka Connect, or the source has no connector
+
+	// Findings in Kafka: orchestrator/preflight.
+	CodeKafkaUnreachable Code = "kafka.unreachable"   // no broker can be reached
+	CodeTopicMissing     Code = "topic.missing"       // a table has no topic
+	CodeTopicPartitions  Code = "topic.partitions"    // a table's topic has several partitions
+	CodeTopicCompacted   Code = "topic.compacted"     // a table's topic is compacted: history is lost
+	CodeTopicRetention   Code = "topic.retention"     // a table's topic forgets changes too soon
+	CodeTopicMessageSize Code = "topic.message_bytes" // a table's topic takes no large rows
+
 	// Registry and commands.
 	CodeRegistryUnavailable Code = "registry.unavailable" // the registry's database cannot be reached
 	CodeRegistryVersion     Code = "registry.version"     // the registry was migrated by a newer, incompatible Lakeweir

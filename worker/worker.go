@@ -103,3 +103,14 @@ func Run(ctx context.Context, cfg Config) error {
 func Preflight(ctx context.Context, source *catalog.Source, tables []*catalog.Table, dsn catalog.Secret) ([]catalog.Finding, error) {
 	return postgres.Preflight(ctx, postgres.Config{Source: source, DSN: dsn}, tables)
 }
+
+// PrepareConnector makes what the connector of a source with capture debezium needs and
+// does not make itself; see postgres.PrepareConnector.
+func PrepareConnector(ctx context.Context, source *catalog.Source, tables []*catalog.Table, dsn catalog.Secret) ([]catalog.Finding, error) {
+	return postgres.PrepareConnector(ctx, postgres.Config{Source: source, DSN: dsn}, tables)
+}
+
+// DropSlot drops the slot of a source whose connector was deleted; see postgres.DropSlot.
+func DropSlot(ctx context.Context, source *catalog.Source, dsn catalog.Secret) error {
+	return postgres.DropSlot(ctx, postgres.Config{Source: source, DSN: dsn})
+}

@@ -30,6 +30,27 @@ type sourceConfig struct {
 	Bronze        []string           `json:"bronzeNamespace"`
 	Silver        []string           `json:"silverNamespace"`
 	FormatVersion int                `json:"formatVersion"`
+	Connector     *connectorConfig   `json:"connector,omitempty"`
+}
+
+// connectorConfig is what is kept of a connector's settings; its properties and URLs are
+// left out, as the connection is.
+type connectorConfig struct {
+	Name        string                `json:"name"`
+	TopicPrefix string                `json:"topicPrefix"`
+	Format      catalog.MessageFormat `json:"format"`
+	SignalTable *catalog.TableName    `json:"signalTable,omitempty"`
+}
+
+func connectorOf(s *catalog.Source) *connectorConfig {
+	if s.Connector == nil {
+		return nil
+	}
+	c := &connectorConfig{Name: s.Connector.Name, TopicPrefix: s.Connector.TopicPrefix, Format: s.Connector.Format}
+	if t := s.Connector.SignalTable; t != (catalog.TableName{}) {
+		c.SignalTable = &t
+	}
+	return c
 }
 
 // TableConfig is what is kept of a table's file, with every default filled in.
@@ -83,6 +104,7 @@ func syncSource(ctx context.Context, tx pgx.Tx, s *catalog.Source) error {
 			Heartbeat: s.Heartbeat.Interval.String(), HeartbeatRow: s.Heartbeat.Table, WALBudget: s.WALBudget, NearBudget: s.NearBudget, OnBudget: s.OnBudget,
 			ChunkRows: s.Snapshot.ChunkRows, Parallel: s.Snapshot.Parallel,
 			Bronze: s.Namespaces.Bronze, Silver: s.Namespaces.Silver, FormatVersion: s.FormatVersion,
+			Connector: connectorOf(s),
 		}, s.WALBudget, s.File)
 	return err
 }

@@ -115,8 +115,10 @@ const selectSources = `
 select o.name, o.kind, o.capture, o.file, o.wal_budget, coalesce((o.config->>'walBudgetNear')::int, 0), coalesce(o.config->>'onWalBudget', ''),
 	st.end_lsn::text, st.confirmed_lsn::text, st.flushed_lsn::text, st.retained_bytes, st.slot_state, st.active, st.budget_stage, st.held_by, st.updated_at,
 	sl.slot_name, sl.system_id, sl.timeline, sl.consistent_lsn::text, sl.flushed_lsn::text, sl.created_at,
-	w.id, w.pid, w.version, w.started_at, w.seen_at
+	w.id, w.pid, w.version, w.started_at, w.seen_at,
+	k.name, k.state, k.trace, k.tasks::text, k.since, k.seen_at
 from lakeweir.sources o
+left join lakeweir.connectors k on k.source = o.name
 left join lakeweir.source_status st on st.source = o.name
 left join lakeweir.source_slots sl on sl.source = o.name
 left join lateral (select * from lakeweir.workers w where w.source = o.name order by w.seen_at desc limit 1) w on true
@@ -140,10 +142,13 @@ func scanSource(row pgx.CollectableRow) (v SourceView, err error) {
 	var active *bool
 	var pid *int
 	var updated, created, started, seen *time.Time
+	var connector, connectorState, trace, tasks *string
+	var since, connectorSeen *time.Time
 	err = row.Scan(&v.Name, &v.Kind, &v.Capture, &v.File, &v.WALBudget, &v.NearBudget, &v.OnBudget,
 		&end, &confirmed, &flushed, &retained, &state, &active, &stage, &held, &updated,
 		&slot, &system, &timeline, &consistent, &noted, &created,
-		&worker, &pid, &version, &started, &seen)
+		&worker, &pid, &version, &started, &seen,
+		&connector, &connectorState, &trace, &tasks, &since, &connectorSeen)
 	if err != nil {
 		return v, err
 	}
@@ -159,6 +164,14 @@ func scanSource(row pgx.CollectableRow) (v SourceView, err error) {
 		v.Slot = &Slot{Source: v.Name, Name: *slot, Epoch: catalog.Epoch{System: *system, Timeline: uint32(*timeline)}, CreatedAt: *created}
 		if err := parseLSNs(lsnInto{consistent, &v.Slot.ConsistentLSN}, lsnInto{noted, &v.Slot.FlushedLSN}); err != nil {
 			return v, err
+		}
+	}
+	if connector != nil {
+		v.Connector = &ConnectorView{Since: *since, SeenAt: *connectorSeen, ConnectorStatus: catalog.ConnectorStatus{
+			Name: *connector, State: catalog.ConnectorState(*connectorState), Trace: *trace,
+		}}
+		if err := json.Unmarshal([]byte(*tasks), &v.Connector.Tasks); err != nil {
+			return v, fmt.Errorf("read the tasks of connector %s: %w", *connector, err)
 		}
 	}
 	if worker != nil {

@@ -12,6 +12,8 @@ import (
 const (
 	BudgetStaged EventKind = "wal_budget"   // detail: from, to, retainedBytes, budgetBytes, heldBy
 	SlotDropped  EventKind = "slot_dropped" // detail: slot, retainedBytes, budgetBytes
+
+	ConnectorChanged EventKind = "connector" // detail: connector, from, to, tasks (their states), reason
 )
 
 // RecordSourceEvent adds an event to the life of a source.

@@ -27,6 +27,7 @@ type SourceView struct {
 	Log        *SourceLog
 	Slot       *Slot
 	Worker     *Worker // the one heard of last
+	Connector  *ConnectorView
 }
 
 // SourceLog is what the worker said last of the source's log.

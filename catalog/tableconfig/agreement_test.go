@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io/fs"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -68,11 +69,8 @@ func TestEachStructuralMistakeAloneIsRefusedByBoth(t *testing.T) {
 		for _, f := range fields {
 			for _, v := range wrong {
 				file := maps.Clone(good[format])
-				if outer, inner, nested := strings.Cut(f.Path, "."); nested {
-					file[outer] = map[string]any{inner: v}
-				} else {
-					file[f.Path] = v
-				}
+				keys := strings.Split(f.Path, ".")
+				file[keys[0]] = nested(keys[1:], v)
 				text, err := json.Marshal(file) // which is YAML
 				require.NoError(t, err)
 				s := sample{format: format, name: "source.yaml", text: string(text)}
@@ -92,6 +90,14 @@ func TestEachStructuralMistakeAloneIsRefusedByBoth(t *testing.T) {
 			}
 		}
 	}
+}
+
+// nested is v under keys, the outermost first.
+func nested(keys []string, v any) any {
+	for _, k := range slices.Backward(keys) {
+		v = map[string]any{k: v}
+	}
+	return v
 }
 
 // shopSamples are the files of the example shop.

@@ -18,7 +18,7 @@ type lakeTable struct {
 // sources that would share a slot. Catalogs and file systems differ in whether
 // case counts, so it does not.
 func (l *loader) collisions() {
-	taken, ids := map[string]lakeTable{}, map[string]*catalog.Table{}
+	taken, ids, topics := map[string]lakeTable{}, map[string]*catalog.Table{}, map[string]*catalog.Table{}
 	for _, t := range l.tables {
 		if other, twice := ids[t.ID()]; twice {
 			l.collision(t, fmt.Sprintf("the table is called %s as the one of %s is", t.ID(), other.File), "keep one of the two files; names with dots cannot be told apart here")
@@ -28,6 +28,14 @@ func (l *loader) collisions() {
 		source := l.placed[t.Source]
 		if source == nil {
 			continue
+		}
+		if c := source.Connector; c != nil {
+			topic := c.Topic(t.Name)
+			if other, twice := topics[t.Source+"\x00"+topic]; twice {
+				l.collision(t, fmt.Sprintf("its topic would be %s, which is that of %s (%s)", topic, other.ID(), other.File), "leave one of the two out: Debezium writes what a topic's name cannot hold as an underscore")
+				continue
+			}
+			topics[t.Source+"\x00"+topic] = t
 		}
 		for _, layer := range layersOf(t) {
 			name := strings.Join(source.LakeName(t.Name, layer), ".")

@@ -189,6 +189,8 @@ func (d *decoder) field(e entry, path string, f *field, into reflect.Value) {
 		d.list(e.value, path, f, into)
 	case piiField:
 		d.pii(e.value, path, f, into)
+	case propertiesField:
+		d.properties(e.value, path, into)
 	case mappingField:
 		d.mapping(e.value, path, f.inner, into)
 	case unavailableField:

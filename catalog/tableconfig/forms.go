@@ -34,6 +34,10 @@ var forms = map[string]form{
 	"identifier": {regexp.MustCompile(`^[^\x00-\x1f]{1,63}$`), "a name of Postgres", "write a name of 63 characters at most", false},
 	"duration":   {regexp.MustCompile(`^(0|([0-9]+(\.[0-9]+)?(ms|s|m|h))+)$`), "a time", `write a number with ms, s, m or h, such as 10s or 1m30s`, false},
 	"size":       {regexp.MustCompile(`^[0-9]+(\.[0-9]+)? ?(B|KiB|MiB|GiB|TiB)$`), "a size", "write a number with B, KiB, MiB, GiB or TiB, such as 10GiB", false},
+	"broker":     {regexp.MustCompile(`^([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}$`), "host:port", "write a broker's host and port, such as kafka-1:9092", false},
+	"connector":  {regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`), "the name of a connector", "use letters, digits, dots, dashes and underscores, 100 at most", false},
+	"topic":      {regexp.MustCompile(`^[A-Za-z0-9._-]{1,120}$`), "the beginning of a topic's name", "use letters, digits, dots, dashes and underscores, 120 at most", false},
+	"url":        {regexp.MustCompile(`^(https?://|\$\{)\S+$`), "an http or https URL", "write http://host:port, or ${env:NAME} for the whole", true},
 	"namespace":  {regexp.MustCompile(`^[^.\x00-\x1f]+(\.[^.\x00-\x1f]+)*$`), "a namespace", "write a name, or names joined by dots, such as shop or lake.shop", false},
 }
 

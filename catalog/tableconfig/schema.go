@@ -127,6 +127,8 @@ func (n *node) words() string {
 		return "true or false"
 	case n.Type == "integer":
 		return "number"
+	case n.Type == "object" && len(n.Properties) == 0:
+		return "mapping of texts"
 	case n.Type == "object":
 		return "mapping"
 	}

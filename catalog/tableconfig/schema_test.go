@@ -100,6 +100,10 @@ func complete(t *testing.T, comments map[string]string, schema *jsonschema.Schem
 				{Type: "object", PropertyNames: column, AdditionalProperties: values},
 				{Type: "array", Items: column, UniqueItems: true},
 			}}
+		case propertiesField:
+			*p = jsonschema.Schema{Type: "object", Extras: p.Extras, AdditionalProperties: &jsonschema.Schema{
+				OneOf: []*jsonschema.Schema{{Type: "string"}, {Type: "number"}, {Type: "boolean"}},
+			}}
 		case mappingField:
 			complete(t, comments, p, sf.Type)
 		case unavailableField:

@@ -70,7 +70,7 @@ func buildSource(name string, f *SourceFile, d *document) *catalog.Source {
 	s := &catalog.Source{
 		Name:        name,
 		Kind:        catalog.SourceKind(f.Kind),
-		Capture:     catalog.Direct,
+		Capture:     catalog.Capture(orDefault(f.Capture, string(catalog.Direct))),
 		Connection:  f.Connection,
 		Slot:        orDefault(f.Slot, "lakeweir_"+slug),
 		Publication: orDefault(f.Publication, "lakeweir_"+slug),
@@ -91,6 +91,11 @@ func buildSource(name string, f *SourceFile, d *document) *catalog.Source {
 		TokenKey:      f.TokenKey,
 	}
 	checkConnection(f, d)
+	if s.Capture == catalog.Debezium {
+		buildDebezium(s, f, d)
+	} else {
+		refuseDebezium(d)
+	}
 	if len(f.Publication) > maxIdentifier {
 		d.report(catalog.CodeConfigValue, d.value("publication"), fmt.Sprintf("\"publication\" has %d bytes", len(f.Publication)), fmt.Sprintf("a name of Postgres has %d bytes at most", maxIdentifier))
 	}

@@ -37,6 +37,7 @@ const (
 	textListField
 	numberListField
 	piiField
+	propertiesField
 	mappingField
 	unavailableField
 )
@@ -64,6 +65,8 @@ func specOf(t reflect.Type) *spec {
 			f.kind = unavailableField
 		case sf.Type == reflect.TypeFor[PII]():
 			f.kind = piiField
+		case sf.Type == reflect.TypeFor[Properties]():
+			f.kind = propertiesField
 		case sf.Type.Kind() == reflect.String:
 			f.kind = textField
 		case sf.Type.Kind() == reflect.Bool:

@@ -199,6 +199,33 @@ func (d *decoder) pii(n ast.Node, path string, f *field, into reflect.Value) {
 	}
 }
 
+// properties decodes a mapping of texts, numbers and truth values, each as it is
+// written.
+func (d *decoder) properties(n ast.Node, path string, into reflect.Value) {
+	entries, ok := d.entries(n, path)
+	if !ok {
+		d.wrongType(n, path, "a mapping", "write name: value below it, one in a line")
+		return
+	}
+	out := Properties{}
+	for _, e := range entries {
+		at := join(path, e.name)
+		switch x := e.value.(type) {
+		case *ast.StringNode:
+			out[e.name] = x.Value
+		case *ast.LiteralNode:
+			out[e.name] = x.Value.Value
+		case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode:
+			out[e.name] = x.GetToken().Value
+		case *ast.NullNode:
+			d.report(catalog.CodeConfigType, d.nodePlace(x), fmt.Sprintf("%q has no value", at), "write a value, or remove it")
+		default:
+			d.wrongType(x, at, "text, a number, or true or false", "write the property's value as one text")
+		}
+	}
+	into.Set(reflect.ValueOf(out))
+}
+
 func (d *decoder) entriesOfItem(n ast.Node) (shown string, ok bool) {
 	switch x := n.(type) {
 	case *ast.MappingNode:

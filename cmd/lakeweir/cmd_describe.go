@@ -38,7 +38,7 @@ docs/reference/cli-json.md describes the JSON.`,
 	}
 	app.registryFlag(table, &opts.Registry)
 	app.outputFlag(table, "text", "json", "yaml")
-	return parent(&cobra.Command{Use: "describe", Short: "Show one thing the registry knows, whole"}, table)
+	return parent(&cobra.Command{Use: "describe", Short: "Show one thing the registry knows, whole"}, table, newDescribeSourceCommand(app))
 }
 
 func runDescribeTable(ctx context.Context, app *App, opts DescribeOptions) error {

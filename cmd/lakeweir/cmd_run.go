@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -94,11 +95,15 @@ func runRun(ctx context.Context, app *App, opts RunOptions) error {
 		return err
 	}
 	app.Log.InfoContext(ctx, "running", "source", source.Name, "tables", len(tables))
-	return worker.Run(ctx, worker.Config{
+	run := worker.Config{
 		Source: source, Tables: tables, DSN: dsn, TokenKey: tokenKey, Lake: lakeConfig,
 		Registry: reg, Version: readBuildVersion().Version, Logger: app.Log,
 		Memory: memory, OwnProcess: app.env("GOMEMLIMIT", "") == "",
-	})
+	}
+	if source.Capture == catalog.Debezium {
+		return runWithConnector(ctx, app, run)
+	}
+	return worker.Run(ctx, run)
 }
 
 // parseMemory reads an amount of memory such as 512MiB or 2GiB.
@@ -140,6 +145,13 @@ func runCheck(ctx context.Context, app *App, source *catalog.Source, tables []*c
 	if err != nil {
 		return err
 	}
+	if source.Capture == catalog.Debezium {
+		between, err := checkBetween(ctx, source, tables)
+		if err != nil {
+			return err
+		}
+		findings = append(findings, between...)
+	}
 	blocking := 0
 	for _, f := range findings {
 		if f.Severity == catalog.Blocks {
@@ -154,19 +166,20 @@ func runCheck(ctx context.Context, app *App, source *catalog.Source, tables []*c
 		printFindings(app, source, tables, findings)
 	}
 	if blocking > 0 {
-		return reported(catalog.Errorf(catalog.Denied, findings[0].Code, "mend what the findings say", "%s of source %s prevent capture", count(blocking, "finding"), source.Name))
+		return reported(catalog.Errorf(catalog.Denied, findings[slices.IndexFunc(findings, func(f catalog.Finding) bool { return f.Severity == catalog.Blocks })].Code, "mend what the findings say", "%s of source %s prevent capture", count(blocking, "finding"), source.Name))
 	}
 	return nil
 }
 
+var severityMarks = map[catalog.Severity]string{catalog.Blocks: "✗", catalog.Limits: "!", catalog.Notes: "·"}
+
 func printFindings(app *App, source *catalog.Source, tables []*catalog.Table, findings []catalog.Finding) {
-	marks := map[catalog.Severity]string{catalog.Blocks: "✗", catalog.Limits: "!", catalog.Notes: "·"}
 	for _, f := range findings {
 		where := f.Source
 		if f.Table != "" {
 			where += "/" + f.Table
 		}
-		fmt.Fprintf(app.Stdout, "%s %s   %s\n    %s\n", marks[f.Severity], f.Code, where, indent(f.Message))
+		fmt.Fprintf(app.Stdout, "%s %s   %s\n    %s\n", severityMarks[f.Severity], f.Code, where, indent(f.Message))
 		if f.Fix != "" {
 			fmt.Fprintf(app.Stdout, "    → %s\n", indent(f.Fix))
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/lakeweir/lakeweir/catalog"
 	"github.com/lakeweir/lakeweir/catalog/registry"
+	"github.com/lakeweir/lakeweir/orchestrator/connect"
 	"github.com/lakeweir/lakeweir/orchestrator/monitor"
 	"github.com/lakeweir/lakeweir/orchestrator/monitor/human"
 )
@@ -156,6 +157,9 @@ func printStatus(w io.Writer, r *monitor.Report) error {
 			wal = fmt.Sprintf("slot %s, holds %s of WAL, budget %s: %s", slotOf(source), human.Bytes(source.WAL.Retained), budgetOf(source), walOf(source))
 		}
 		rows = append(rows, []string{"source " + source.Name, "worker " + workerOf(source, r.Now), wal})
+		if source.Connector != nil {
+			rows = append(rows, []string{"", "connector", connectorOf(source, r.Now)})
+		}
 	}
 	if err := printRows(w, rows); err != nil {
 		return err
@@ -169,6 +173,19 @@ func printStatus(w io.Writer, r *monitor.Report) error {
 		}
 	}
 	return printRows(w, rows)
+}
+
+// connectorOf is how a source's connector is, and what to do where that is not well.
+func connectorOf(s *monitor.Source, now time.Time) string {
+	c := s.Connector
+	out := c.Name + " " + connect.Sentence(&c.ConnectorStatus)
+	if age := now.Sub(c.SeenAt); age > monitor.SilentAfter {
+		out += ", seen " + human.Ago(c.SeenAt, now)
+	}
+	if !c.Running() {
+		out += ", since " + human.Clock(c.Since, now) + " → see docs/runbooks/connector-failed.md"
+	}
+	return out
 }
 
 // walOf is the level, and where that is not well, who holds the slot and what follows.

@@ -61,16 +61,18 @@ func fillShop(ctx context.Context, dsn string) error {
 			Tier: catalog.Tier1m, PII: map[string]catalog.Protection{"email": catalog.Tokenize}, File: source + "/public." + name + ".yaml",
 		}
 	}
+	crm := source("crm")
+	crm.Capture = catalog.Debezium
 	log := table("shop", "log")
 	log.PrimaryKey, log.Current, log.History = nil, false, false
 	steps := []func() error{
 		func() error {
-			return r.SyncConfig(ctx, []catalog.Source{source("shop"), source("crm")}, []catalog.Table{
+			return r.SyncConfig(ctx, []catalog.Source{source("shop"), crm}, []catalog.Table{
 				table("shop", "orders"), table("shop", "payments"), log, table("crm", "orders"), table("crm", "old"),
 			})
 		},
 		func() error { // a file is gone
-			return r.SyncConfig(ctx, []catalog.Source{source("crm")}, []catalog.Table{table("crm", "orders")})
+			return r.SyncConfig(ctx, []catalog.Source{crm}, []catalog.Table{table("crm", "orders")})
 		},
 		func() error {
 			_, err := r.RecordSchema(ctx, "shop", "public.orders", &catalog.Schema{Key: []int{0}, Columns: []catalog.Column{
@@ -98,6 +100,11 @@ func fillShop(ctx context.Context, dsn string) error {
 		},
 		func() error {
 			return r.SetSourceStatus(ctx, "shop", registry.SourceStatus{End: 0x16B374D900, Confirmed: 0x16B374D848, Retained: 8 << 30, SlotState: "reserved", Active: true}, 0x16B374D848)
+		},
+		func() error {
+			return r.SetConnector(ctx, "crm", catalog.ConnectorStatus{Name: "lakeweir-crm", State: catalog.ConnectorRunning, Tasks: []catalog.ConnectorTask{
+				{ID: 0, State: catalog.ConnectorFailed, Worker: "connect:8083", Trace: "org.apache.kafka.connect.errors.ConnectException: it is over\n\tat io.debezium.Some.where(Some.java:1)\nCaused by: org.postgresql.util.PSQLException: FATAL: no slot"},
+			}})
 		},
 		func() error {
 			return r.Heartbeat(ctx, registry.Worker{ID: "w", Source: "shop", PID: 4242, Version: "v0.1.0", StartedAt: time.Now().Add(-3*time.Hour - time.Minute)})

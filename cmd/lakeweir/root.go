@@ -52,6 +52,7 @@ func commands() []command {
 	return []command{
 		{groupConfigure, newValidateCommand},
 		{groupConfigure, newConfigCommand},
+		{groupConfigure, newConnectorCommand},
 		{groupRun, newDemoCommand},
 		{groupRun, newRunCommand},
 		{groupInspect, newStatusCommand},

@@ -96,6 +96,17 @@ type SourceDocument struct {
 	Worker    *WorkerDocument    `json:"worker"`
 	WALBudget *int64             `json:"walBudgetBytes"`
 	OnBudget  catalog.OnBudget   `json:"onWalBudget,omitempty"`
+	Connector *ConnectorDocument `json:"connector"` // null: nobody watches one
+}
+
+// ConnectorDocument is what was seen last of the source's connector.
+type ConnectorDocument struct {
+	Name   string                  `json:"name"`
+	State  catalog.ConnectorState  `json:"state"`
+	Reason *string                 `json:"reason"` // the gist of what has failed
+	Tasks  []catalog.ConnectorTask `json:"tasks"`
+	Since  time.Time               `json:"since"`
+	SeenAt time.Time               `json:"seenAt"`
 }
 
 // SlotDocument is what the worker said last of the source's slot.
@@ -209,6 +220,12 @@ func (s *Source) Document() SourceDocument {
 			d.Slot.HeldBy = &l.HeldBy
 		}
 	}
+	if c := s.Connector; c != nil {
+		d.Connector = &ConnectorDocument{Name: c.Name, State: c.State, Tasks: c.Tasks, Since: c.Since.UTC(), SeenAt: c.SeenAt.UTC()}
+		if why := c.Reason(); why != "" {
+			d.Connector.Reason = &why
+		}
+	}
 	if w := s.Worker; w != nil {
 		d.Worker = &WorkerDocument{w.ID, w.PID, w.Version, w.StartedAt, w.SeenAt, s.Alive}
 	}
@@ -253,7 +270,14 @@ type BatchDocument struct {
 	TookMillis map[string]int64 `json:"tookMillis"` // by layer
 }
 
-// EventDocument is one event of a table's life.
+// SourceDetailDocument is one source with its past.
+type SourceDetailDocument struct {
+	At     time.Time       `json:"at"`
+	Source SourceDocument  `json:"source"`
+	Events []EventDocument `json:"events"` // the newest first
+}
+
+// EventDocument is one event of a table's or a source's life.
 type EventDocument struct {
 	At     time.Time          `json:"at"`
 	Kind   registry.EventKind `json:"kind"`

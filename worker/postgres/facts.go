@@ -23,7 +23,8 @@ type facts struct {
 	senders     int
 	slot        *slotFacts
 	publication *publicationFacts
-	tables      []tableFacts // in the order asked for
+	control     []controlFacts // that a connector writes
+	tables      []tableFacts   // in the order asked for
 }
 
 type slotFacts struct {
@@ -100,6 +101,9 @@ func gather(ctx context.Context, q querier, source *catalog.Source, tables []*ca
 		return f, err
 	}
 	if f.publication, err = gatherPublication(ctx, q, source.Publication); err != nil {
+		return f, err
+	}
+	if f.control, err = gatherControl(ctx, q, source); err != nil {
 		return f, err
 	}
 	f.tables, err = gatherTables(ctx, q, source, tables, f.version)

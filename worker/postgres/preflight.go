@@ -51,6 +51,7 @@ func judge(source *catalog.Source, tables []*catalog.Table, f facts) []catalog.F
 	judgeServer(out, source, f)
 	judgeSlot(out, source, f)
 	judgePublication(out, source, tables, f)
+	judgeControl(out, source, f)
 	for i, t := range tables {
 		judgeTable(out, source, t, f, f.tables[i])
 	}
@@ -67,7 +68,7 @@ func judgeServer(out *findings, source *catalog.Source, f facts) {
 	if level := f.settings["wal_level"]; level != "logical" {
 		out.add(catalog.Blocks, catalog.CodeSourceWALLevel, "", "ALTER SYSTEM SET wal_level = logical; -- then restart the server", "wal_level is %s, so the log does not hold the rows' changes", level)
 	}
-	if !f.replicates {
+	if !f.replicates && !ownRole(source) {
 		out.add(catalog.Blocks, catalog.CodeSourceGrant, "", "ALTER ROLE "+quoteIdent(f.role)+" REPLICATION; -- Amazon RDS: GRANT rds_replication TO "+quoteIdent(f.role), "role %s may not replicate", f.role)
 	}
 	if f.slot == nil && f.slots >= f.number("max_replication_slots") {
@@ -124,6 +125,8 @@ func judgeSlot(out *findings, source *catalog.Source, f facts) {
 	create := "SELECT pg_create_logical_replication_slot(" + quoteLiteral(name) + ", 'pgoutput')"
 	drop := "SELECT pg_drop_replication_slot(" + quoteLiteral(name) + ")"
 	switch {
+	case f.slot == nil && source.Capture == catalog.Debezium:
+		out.add(catalog.Notes, catalog.CodeSourceSlot, "", "", "slot %s does not exist; the connector makes it", name)
 	case f.slot == nil && source.CreateSlot:
 		out.add(catalog.Notes, catalog.CodeSourceSlot, "", "", "slot %s does not exist and will be made", name)
 	case f.slot == nil:

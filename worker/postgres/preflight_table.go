@@ -53,6 +53,11 @@ func judgePartitioned(out *findings, source *catalog.Source, name string, f fact
 			"%s is partitioned and the publication sends its changes under the names of the partitions", name)
 		return
 	}
+	if source.Capture == catalog.Debezium {
+		out.add(catalog.Limits, catalog.CodeSourceTable, name, "run lakeweir reconcile after partitions were attached, detached, dropped or truncated",
+			"%s is partitioned: rows that come or go with a whole partition are not in the log, and the connector does not tell of them", name)
+		return
+	}
 	out.add(catalog.Notes, catalog.CodeSourceTable, name, "",
 		"%s is partitioned: rows that come or go with a whole partition are not in the log; they are found by looking, at the heartbeat's pace", name)
 }
@@ -77,11 +82,19 @@ func judgeMembership(out *findings, source *catalog.Source, t *catalog.Table, f 
 	case !have.published && source.CreateSlot && f.publication.owned && have.owned:
 		out.add(catalog.Notes, catalog.CodeSourcePublication, name, "", "%s is not in publication %s and will be added", name, source.Publication)
 	case !have.published:
-		out.add(catalog.Blocks, catalog.CodeSourcePublication, name, add, "%s is not in publication %s: its changes are not sent", name, source.Publication)
+		out.add(catalog.Blocks, catalog.CodeSourcePublication, name, add, "%s is not in publication %s: its changes are not sent"+silently(source), name, source.Publication)
 	case have.filter != "":
 		out.add(catalog.Blocks, catalog.CodeSourcePublication, name, "ALTER PUBLICATION "+quoteIdent(source.Publication)+" DROP TABLE "+quoteName(t.Name)+"; "+add,
 			"publication %s sends only some rows of %s (it has a WHERE)", source.Publication, name)
 	}
+}
+
+// silently is what makes a table that is not published worse with a connector.
+func silently(source *catalog.Source) string {
+	if source.Capture == catalog.Debezium {
+		return ", while the connector is RUNNING and says nothing"
+	}
+	return ""
 }
 
 func judgeColumns(out *findings, t *catalog.Table, f facts, have tableFacts) {
