@@ -64,7 +64,7 @@ func (d *Decoder) listen(ev *Event, rows *change.Rows) error {
 			continue
 		}
 		if c := &d.cfg.Schema.Columns[col]; c.Nullable {
-			hint := "ALTER TABLE … REPLICA IDENTITY FULL, then pass by what came before or read the table anew"
+			hint := "ALTER TABLE " + d.cfg.Table.Name.String() + " REPLICA IDENTITY FULL, then read the table anew"
 			if f := d.used.columns[col].family; f == familyBytes || f == familyOpaque || f == familyGeometric {
 				hint = "set binary.handling.mode to bytes; or " + hint
 			}
