@@ -42,6 +42,7 @@ var mayImport = map[string][]string{
 	"worker/pipeline":  {"catalog", "catalog/typemap", "worker/change", "worker/fold"},
 	"worker/pipeline/": {"catalog", "worker/change", "worker/fold", "worker/fold/foldtest", "worker/pipeline"},
 	"worker/postgres":  {"catalog", "catalog/typemap", "worker/change", "worker/pipeline"},
+	"worker/debezium":  {"catalog", "catalog/typemap", "worker/change"},
 	"worker/lake":      {"catalog", "catalog/typemap", "worker/change", "worker/columnar", "worker/fold", "worker/keyindex", "worker/pipeline"},
 	"worker/lake/":     {"e2e/readers"}, // test kits
 	"worker/reconcile": {"catalog", "catalog/typemap", "worker/change", "worker/fold", "worker/pipeline"},
