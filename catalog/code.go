@@ -43,6 +43,10 @@ const (
 	CodeSourceAttached  Code = "source.partition_attached" // rows came with a partition and cannot be read
 	CodeSourceDetached  Code = "source.partition_detached" // rows went with a partition that was detached, dropped or truncated
 
+	// Reading topics: worker/kafka.
+	CodeKafkaUnreachable Code = "kafka.unreachable" // no connection to the brokers
+	CodeKafkaDenied      Code = "kafka.denied"      // the brokers refuse the client, or a certificate is not trusted
+
 	// What stops a table: worker/pipeline and below it.
 	CodeGap            Code = "gap"                     // changes are missing between the lake's cursor and what the source still has
 	CodeSchemaChanged  Code = "schema.changed"          // the table's columns are not those the lake has
