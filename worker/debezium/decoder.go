@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/lakeweir/lakeweir/catalog"
+	"github.com/lakeweir/lakeweir/catalog/typemap"
 	"github.com/lakeweir/lakeweir/worker/change"
 )
 
@@ -43,6 +44,16 @@ const (
 	Hex                         // "hex"
 )
 
+// DecimalForm is how numerics stand in what comes without a schema: the connector's
+// decimal.handling.mode. "double" is refused, since it is not exact.
+type DecimalForm uint8
+
+// The forms.
+const (
+	DecimalString  DecimalForm = iota // "string", as the recommended settings say
+	DecimalPrecise                    // "precise", Debezium's default: unscaled bytes
+)
+
 // Config says what the records are of.
 type Config struct {
 	Table *catalog.Table
@@ -55,30 +66,82 @@ type Config struct {
 	FullIdentity bool
 	// Placeholder is the connector's unavailable.value.placeholder; empty: DefaultPlaceholder.
 	Placeholder string
-	// Time and Binary say how to read what comes without a schema; a schema says it itself.
-	Time   TimePrecision
-	Binary BinaryForm
+	// Time and Decimal say how to read what comes without a schema; a schema says it
+	// itself. Binary also says how to read the strings of a schema.
+	Time    TimePrecision
+	Decimal DecimalForm
+	Binary  BinaryForm
+	// Ignored are columns of the source that the lake has not and that Debezium sends
+	// at times: generated ones, which come with what is read and not with the stream.
+	Ignored []string
+	// Monetary is the database's lc_monetary, since Debezium sends amounts of money
+	// without their currency. Empty, or one whose text is not known here: values of
+	// type money are change.Unfit.
+	Monetary string
 }
 
 // Decoder reads records of one table at one version of its columns. Not safe for
 // concurrent use.
 type Decoder struct {
-	cfg Config
+	values
+	cfg   Config
+	plain *plan // of records without a schema
+	shape shape
+	block block // the schema of the last record that had one in JSON
+	avro  map[uint32]*avroSchema
+	e     envelope
 }
 
-// New returns a decoder. It fails when a column's type cannot come through Debezium.
+// New returns a decoder.
 func New(cfg Config) (*Decoder, error) {
-	return &Decoder{cfg: cfg}, nil
+	if cfg.Placeholder == "" {
+		cfg.Placeholder = DefaultPlaceholder
+	}
+	for _, c := range cfg.Schema.Columns {
+		if !c.Type.Equal(typemap.Postgres(c.Source)) {
+			return nil, catalog.Errorf(catalog.Internal, catalog.CodeInternal, "please report it",
+				"column %s is masked before it is decoded", c.Name)
+		}
+	}
+	d := &Decoder{cfg: cfg, plain: newPlan(&cfg), avro: map[uint32]*avroSchema{}}
+	d.placeholder = []byte(cfg.Placeholder)
+	d.monetary = monetaryOf(cfg.Monetary)
+	return d, nil
 }
 
 // Decode reads a record and appends its rows to into, which must be of the config's
 // schema. The error is a *catalog.Error without a place, which the caller knows: a
 // shape that is not the table's is of code schema.changed, what cannot be read is of
 // code change.undecodable. Rows that were appended before it hold nothing of use and
-// belong to no change. ctx bounds the wait for the registry alone.
+// belong to no change; so do those of a control record. ctx bounds the wait for the
+// registry alone.
 //
 // The record's kind is told by its shape, not by its topic: a control record in a
 // table's topic is no error.
 func (d *Decoder) Decode(ctx context.Context, rec *Record, into *change.Rows) (Event, error) {
-	panic("not built yet")
+	ev, err := d.decode(ctx, rec, into)
+	d.trim()
+	if err != nil {
+		return Event{Before: -1, After: -1, Other: -1}, fault(err)
+	}
+	return ev, nil
 }
+
+func (d *Decoder) decode(ctx context.Context, rec *Record, into *change.Rows) (Event, error) {
+	// A value of no bytes stands for the same: no converter writes one for anything else.
+	if len(rec.Value) == 0 {
+		return tombstone, nil
+	}
+	d.e = envelope{before: -1, after: -1}
+	if rec.Value[0] == avroMagic {
+		null, err := d.readAvro(ctx, rec.Value, into)
+		if err != nil || null {
+			return tombstone, err
+		}
+	} else if null, err := d.readJSON(rec.Value, into); err != nil || null {
+		return tombstone, err
+	}
+	return d.event(&d.e, rec, into)
+}
+
+var tombstone = Event{Kind: Tombstone, Before: -1, After: -1, Other: -1}
