@@ -33,7 +33,7 @@ func newClient(cfg Config) (*kgo.Client, error) {
 		kgo.KeepControlRecords(), // they have offsets, too
 		kgo.FetchMaxBytes(int32(min(cfg.Limits.FetchBytes, math.MaxInt32))),
 		kgo.FetchMaxPartitionBytes(int32(min(max(cfg.Limits.FetchBytes/4, 1<<16), math.MaxInt32))),
-		kgo.BrokerMaxReadBytes(math.MaxInt32),
+		kgo.BrokerMaxReadBytes(1 << 30),
 		kgo.FetchMaxWait(cfg.Limits.NextWait),
 		kgo.MetadataMinAge(250 * time.Millisecond),
 		kgo.MetadataMaxAge(30 * time.Second),

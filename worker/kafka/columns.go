@@ -31,7 +31,26 @@ func chooseSchema(t *table, described TableDescription, found, asked bool) (*cat
 	return known, nil
 }
 
-// decoderConfig reads from the connector's properties how it writes values.
+// decoderConfig reads from the connector's properties how it writes values. What is not
+// said is as the recommended settings have it.
 func decoderConfig(c *catalog.Connector) (debezium.Config, *catalog.Error) {
-	return debezium.Config{Placeholder: c.Properties["unavailable.value.placeholder"]}, nil
+	out := debezium.Config{Placeholder: c.Properties["unavailable.value.placeholder"]}
+	times := map[string]debezium.TimePrecision{
+		"": debezium.Microseconds, "microseconds": debezium.Microseconds, "adaptive": debezium.Adaptive,
+		"adaptive_time_microseconds": debezium.AdaptiveTime, "connect": debezium.Milliseconds, "nanoseconds": debezium.Nanoseconds,
+	}
+	binaries := map[string]debezium.BinaryForm{
+		"": debezium.Base64, "bytes": debezium.Base64, "base64": debezium.Base64, "base64-url-safe": debezium.Base64URL, "hex": debezium.Hex,
+	}
+	decimals := map[string]debezium.DecimalForm{"": debezium.DecimalString, "string": debezium.DecimalString, "precise": debezium.DecimalPrecise}
+	var ok1, ok2, ok3 bool
+	out.Time, ok1 = times[c.Properties["time.precision.mode"]]
+	out.Binary, ok2 = binaries[c.Properties["binary.handling.mode"]]
+	out.Decimal, ok3 = decimals[c.Properties["decimal.handling.mode"]]
+	for property, ok := range map[string]bool{"time.precision.mode": ok1, "binary.handling.mode": ok2, "decimal.handling.mode": ok3} {
+		if !ok {
+			return out, catalog.Errorf(catalog.Invalid, catalog.CodeDecode, "leave it as Lakeweir sets it", "values cannot be read that are written under %s: %s", property, c.Properties[property])
+		}
+	}
+	return out, nil
 }

@@ -242,7 +242,11 @@ func (s *Source) readStretch(ctx context.Context, st *stretch, out *pipeline.Sli
 				return nil
 			case err != nil:
 				st.records = nil
-				return s.end(t, p, pipeline.Fault{Table: t.name, State: catalog.Quarantined, Err: catalog.Public(err), Keep: true}, out)
+				f := pipeline.Fault{Table: t.name, State: catalog.Quarantined, Err: catalog.Public(err), Keep: true}
+				if f.Err.Code == catalog.CodeGap {
+					f.State = catalog.Gap
+				}
+				return s.end(t, p, f, out)
 			}
 		}
 		st.records = st.records[1:]

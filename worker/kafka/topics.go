@@ -44,9 +44,7 @@ func (t *table) begin(a arrival) error {
 	}
 	for _, o := range a.offsets {
 		p := &partition{number: o.Partition, next: o.Next, handed: o.Next}
-		if l := t.order.Lanes[o.Partition]; l != nil {
-			p.sequence = l.Sequence
-		}
+		p.sequence = t.order.Lanes[o.Partition].Sequence
 		t.parts[o.Partition] = p
 	}
 	return nil
