@@ -43,6 +43,7 @@ var mayImport = map[string][]string{
 	"worker/pipeline/": {"catalog", "worker/change", "worker/fold", "worker/fold/foldtest", "worker/pipeline"},
 	"worker/postgres":  {"catalog", "catalog/typemap", "worker/change", "worker/pipeline"},
 	"worker/debezium":  {"catalog", "catalog/typemap", "worker/change"},
+	"worker/kafka":     {"catalog", "catalog/typemap", "worker/change", "worker/debezium", "worker/pipeline"},
 	"worker/lake":      {"catalog", "catalog/typemap", "worker/change", "worker/columnar", "worker/fold", "worker/keyindex", "worker/pipeline"},
 	"worker/lake/":     {"e2e/readers"}, // test kits
 	"worker/reconcile": {"catalog", "catalog/typemap", "worker/change", "worker/fold", "worker/pipeline"},
@@ -72,6 +73,7 @@ var mayImport = map[string][]string{
 var onlyIn = map[string][]string{
 	"github.com/apache/iceberg-go":               {"worker/lake"},
 	"github.com/jackc/pglogrepl":                 {"worker/postgres"},
+	"github.com/twmb/franz-go":                   {"worker/kafka"},
 	"github.com/goccy/go-yaml":                   {"catalog/tableconfig", "cmd/lakeweir"}, // the latter prints YAML
 	"github.com/invopop/jsonschema":              {"catalog/tableconfig"},
 	"github.com/pressly/goose/v3":                {"migrations"},

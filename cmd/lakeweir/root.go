@@ -54,6 +54,7 @@ func commands() []command {
 		{groupConfigure, newConfigCommand},
 		{groupRun, newDemoCommand},
 		{groupRun, newRunCommand},
+		{groupRun, newSkipCommand},
 		{groupInspect, newStatusCommand},
 		{groupInspect, newGetCommand},
 		{groupInspect, newDescribeCommand},

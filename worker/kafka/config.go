@@ -16,14 +16,31 @@ type Config struct {
 	// Describe asks the source itself for its tables; it is tried again until it
 	// answers. Nil: only tables whose columns are known already can be read.
 	Describe func(ctx context.Context, tables []*catalog.Table) (Description, error)
-	// Skips are records to pass by.
-	Skips map[Record]Skip
+	// Skips are records to pass by when they cannot be read. Skipped, when not nil, is
+	// told of each that was, and why it could not be read; it must not block.
+	Skips   map[Record]Skip
+	Skipped func(table string, record Record, skip Skip, why *catalog.Error)
+	// Notes may be nil: then a gap that the topic does not prove any more is forgotten by
+	// the next run.
+	Notes Notes
 	// Schemas finds Avro schemas; default: the connector's schema registry.
 	Schemas debezium.SchemaRegistry
 	Logger  *slog.Logger     // default: none
 	Clock   func() time.Time // default time.Now
 
 	Limits Limits
+}
+
+// Notes keep what must outlive a run about a table, durably; table is
+// catalog.TableName.String().
+type Notes interface {
+	// ReadGap returns the gap that was noted for a table and the generation that it is
+	// of; nil when none was.
+	ReadGap(ctx context.Context, table string) (*catalog.Error, uint32, error)
+	// NoteGap notes that changes are missing for a table.
+	NoteGap(ctx context.Context, table string, generation uint32, gap *catalog.Error) error
+	// ForgetGap removes the note.
+	ForgetGap(ctx context.Context, table string) error
 }
 
 // Record names a record of a topic.

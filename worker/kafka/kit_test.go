@@ -18,6 +18,7 @@ import (
 	"github.com/lakeweir/lakeweir/catalog/typemap"
 	"github.com/lakeweir/lakeweir/worker/change"
 	"github.com/lakeweir/lakeweir/worker/pipeline"
+	"github.com/lakeweir/lakeweir/worker/pipeline/pipelinetest"
 )
 
 // shop is brokers with topics of a connector, and what reads them.
@@ -32,7 +33,7 @@ type shop struct {
 	skips    map[Record]Skip
 	password catalog.Secret
 	limits   Limits
-	known    map[string]*catalog.Schema // what the registry would know
+	observer *pipelinetest.Observer // what the registry would know
 }
 
 const prefix = "shop"
@@ -42,7 +43,7 @@ func newShop(t testing.TB, opts ...kfake.Opt) *shop {
 	cluster, err := kfake.NewCluster(append([]kfake.Opt{kfake.NumBrokers(1)}, opts...)...)
 	require.NoError(t, err)
 	s := &shop{
-		t: t, cluster: cluster, columns: map[string]TableDescription{}, known: map[string]*catalog.Schema{}, skips: map[Record]Skip{},
+		t: t, cluster: cluster, columns: map[string]TableDescription{}, skips: map[Record]Skip{},
 		source: &catalog.Source{
 			Name: "shop", Kind: catalog.Postgres, Capture: catalog.Debezium, Kafka: &catalog.Kafka{Brokers: cluster.ListenAddrs()},
 			Connector: &catalog.Connector{TopicPrefix: prefix, Format: catalog.FormatJSON},
@@ -333,4 +334,3 @@ func (r *reader) until(what string, ok func() bool) {
 func (r *reader) has(table string, n int) func() bool {
 	return func() bool { return len(r.saved["public."+table].changes) >= n }
 }
-

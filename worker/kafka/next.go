@@ -36,7 +36,7 @@ func (s *Source) Next(ctx context.Context) (pipeline.Slice, error) {
 	wait, cancel := context.WithTimeout(ctx, s.cfg.Limits.NextWait)
 	defer cancel()
 	for {
-		if err := s.take(&out); err != nil {
+		if err := s.take(ctx, &out); err != nil {
 			return out, err
 		}
 		if len(s.pending) == 0 {
@@ -66,7 +66,7 @@ func (s *Source) Next(ctx context.Context) (pipeline.Slice, error) {
 }
 
 // take takes in what the keeper of topics found out.
-func (s *Source) take(out *pipeline.Slice) error {
+func (s *Source) take(ctx context.Context, out *pipeline.Slice) error {
 	s.mu.Lock()
 	arrivals, faults, err := s.arrivals, s.faults, s.failed
 	s.arrivals, s.faults = nil, nil
@@ -83,7 +83,7 @@ func (s *Source) take(out *pipeline.Slice) error {
 	}
 	for _, f := range faults {
 		if t := s.byName[f.Table]; t != nil && !t.stopped.Load() {
-			if err := s.end(t, nil, f, out); err != nil {
+			if err := s.end(ctx, t, nil, f, out); err != nil {
 				return err
 			}
 		}
@@ -109,7 +109,7 @@ func (s *Source) arrive(a arrival) error {
 }
 
 // end stops a table: what came before goes out with the fault.
-func (s *Source) end(t *table, p *partition, f pipeline.Fault, out *pipeline.Slice) error {
+func (s *Source) end(ctx context.Context, t *table, p *partition, f pipeline.Fault, out *pipeline.Slice) error {
 	if t.began && !t.heartbeat {
 		if err := t.dropHalf(); err != nil {
 			return err
@@ -122,6 +122,9 @@ func (s *Source) end(t *table, p *partition, f pipeline.Fault, out *pipeline.Sli
 		if b != nil {
 			out.Batches = append(out.Batches, b)
 		}
+	}
+	if f.State == catalog.Gap {
+		s.note(context.WithoutCancel(ctx), t, f.Err)
 	}
 	out.Faults = append(out.Faults, f)
 	s.Drop(t.name)
@@ -193,7 +196,7 @@ func (s *Source) refusedFetch(ctx context.Context, t *table, p *partition, err e
 		s.fault(t, f.State, f.Err)
 		return
 	}
-	if err := s.end(t, p, f, out); err != nil {
+	if err := s.end(ctx, t, p, f, out); err != nil {
 		s.fail(err)
 	}
 }
@@ -246,7 +249,7 @@ func (s *Source) readStretch(ctx context.Context, st *stretch, out *pipeline.Sli
 				if f.Err.Code == catalog.CodeGap {
 					f.State = catalog.Gap
 				}
-				return s.end(t, p, f, out)
+				return s.end(ctx, t, p, f, out)
 			}
 		}
 		st.records = st.records[1:]

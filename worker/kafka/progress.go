@@ -32,12 +32,21 @@ type mark struct {
 // ends are offsets by topic and partition.
 type ends map[string]map[int32]int64
 
-// note takes in an event. What was read from tables says nothing of the log.
-func (p *progress) note(e *debezium.Event, now time.Time) {
-	if e.Snapshot != debezium.Streamed || !e.HasSequence || e.Sequence <= p.newest.through {
+// note takes in an event. What was read from tables says nothing of the log. A
+// heartbeat is a transaction of its own that no table has a part in, so that it also
+// says that everything that committed before its own place has been sent.
+func (p *progress) note(e *debezium.Event, heartbeat bool, now time.Time) {
+	if e.Snapshot != debezium.Streamed || !e.HasSequence {
 		return
 	}
-	p.newest = mark{e.Sequence, e.CommitTime, now}
+	through := e.Sequence
+	if heartbeat {
+		through = max(through, e.LSN)
+	}
+	if through <= p.newest.through {
+		return
+	}
+	p.newest = mark{through, e.CommitTime, now}
 	if p.chosen == nil {
 		m := p.newest
 		p.chosen = &m

@@ -18,13 +18,27 @@ var errWaits = errors.New("the record waits")
 // read takes one record in. The error is errWaits, or a *catalog.Error that stops the
 // table: nothing of the record was taken in then.
 func (s *Source) read(ctx context.Context, t *table, p *partition, rec *kgo.Record, out *pipeline.Slice) error {
-	name := Record{rec.Topic, rec.Partition, rec.Offset}
-	if skip, ok := s.cfg.Skips[name]; ok {
-		s.cfg.Logger.WarnContext(ctx, "a record is passed by, as lakeweir skip says", "table", t.cfg.ID(), "topic", name.Topic,
-			"partition", name.Partition, "offset", name.Offset, "by", skip.By, "reason", skip.Reason)
-		t.pass(p, rec.Offset)
-		return nil
+	err := s.readRecord(ctx, t, p, rec, out)
+	if err == nil || errors.Is(err, errWaits) || catalog.Public(err).Code == catalog.CodeInternal {
+		return err
 	}
+	name := Record{rec.Topic, rec.Partition, rec.Offset}
+	skip, ok := s.cfg.Skips[name]
+	if !ok || t.heartbeat {
+		return undecodable(t.cfg, name, err)
+	}
+	why := catalog.Public(err)
+	s.cfg.Logger.WarnContext(ctx, "a record that cannot be read is passed by, as lakeweir skip says", "table", t.cfg.ID(), "topic", name.Topic,
+		"partition", name.Partition, "offset", name.Offset, "by", skip.By, "reason", skip.Reason, "code", why.Code, "why", why.Message)
+	if s.cfg.Skipped != nil {
+		s.cfg.Skipped(t.name, name, skip, why)
+	}
+	t.pass(p, rec.Offset)
+	return nil
+}
+
+// readRecord is read without the place in its error.
+func (s *Source) readRecord(ctx context.Context, t *table, p *partition, rec *kgo.Record, out *pipeline.Slice) error {
 	if rec.Attrs.IsControl() {
 		t.pass(p, rec.Offset)
 		return nil
@@ -40,31 +54,27 @@ func (s *Source) read(ctx context.Context, t *table, p *partition, rec *kgo.Reco
 			s.waiting(ctx, "a record cannot be read yet", err)
 			return errWaits
 		}
-		return undecodable(t.cfg, name, err)
+		return err
 	}
 	if !e.Kind.IsChange() {
 		t.pass(p, rec.Offset)
 		return nil
 	}
-	s.progress.note(&e, s.cfg.Clock())
+	s.progress.note(&e, t.heartbeat, s.cfg.Clock())
 	if t.heartbeat {
 		t.build = nil
 		t.pass(p, rec.Offset)
 		return nil
 	}
 	if e.Kind == debezium.Truncate && !t.cfg.ApplyTruncates {
-		err := catalog.Errorf(catalog.Denied, catalog.CodeTruncate,
+		return catalog.Errorf(catalog.Denied, catalog.CodeTruncate,
 			"set apply_truncates: true to let it empty the lake's tables too, then start the worker anew",
 			"the table was truncated and its configuration says apply_truncates: false")
-		return undecodable(t.cfg, name, err)
 	}
 	if b, err = s.cutBefore(t, p, &e, out); err != nil {
 		return err
 	}
-	if err := t.add(b, p, &e, rec.Offset); err != nil {
-		return undecodable(t.cfg, name, err)
-	}
-	return nil
+	return t.add(b, p, &e, rec.Offset)
 }
 
 // pass goes past a record that is no change.

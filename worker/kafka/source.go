@@ -95,6 +95,11 @@ func (s *Source) Start(ctx context.Context, resumes []pipeline.Resume) ([]pipeli
 	defer s.mu.Unlock()
 	faults := s.faults
 	s.faults = nil
+	for _, f := range faults {
+		if f.State == catalog.Gap {
+			s.note(ctx, s.byName[f.Table], f.Err)
+		}
+	}
 	return faults, s.failed
 }
 

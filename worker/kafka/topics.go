@@ -213,7 +213,7 @@ func (s *Source) place(ctx context.Context) {
 		return
 	}
 	for _, t := range waiting {
-		a, err := s.prepare(t, described, now[t.topic])
+		a, err := s.prepare(ctx, t, described, now[t.topic])
 		if err != nil {
 			t.placed = true
 			state := catalog.Quarantined
@@ -275,7 +275,7 @@ func (s *Source) describe(ctx context.Context, tables []*table) (Description, bo
 }
 
 // prepare makes what Next needs to begin with a table.
-func (s *Source) prepare(t *table, d Description, now extent) (arrival, *catalog.Error) {
+func (s *Source) prepare(ctx context.Context, t *table, d Description, now extent) (arrival, *catalog.Error) {
 	a := arrival{table: t, id: now.id, epoch: d.Epoch}
 	if now.denied {
 		return a, catalog.Errorf(catalog.Denied, catalog.CodeKafkaDenied, "allow the client to describe and read the topic", "the brokers do not let topic %s be read", t.topic)
@@ -291,6 +291,9 @@ func (s *Source) prepare(t *table, d Description, now extent) (arrival, *catalog
 	if t.heartbeat {
 		a.offsets = newestOf(now)
 	} else if a.offsets, gap = begin(t.cfg, t.topic, t.resume.Offsets, now); gap != nil {
+		return a, gap
+	}
+	if gap := s.noted(ctx, t); gap != nil {
 		return a, gap
 	}
 	described, found := d.Tables[t.name]
@@ -311,6 +314,48 @@ func (s *Source) prepare(t *table, d Description, now extent) (arrival, *catalog
 	}
 	a.decoder = decoder
 	return a, nil
+}
+
+// noted returns a gap that was found earlier and that nothing has healed. A table of
+// which the lake has nothing any more begins anew.
+func (s *Source) noted(ctx context.Context, t *table) *catalog.Error {
+	if s.cfg.Notes == nil || t.heartbeat {
+		return nil
+	}
+	ctx, cancel := s.within(ctx)
+	defer cancel()
+	var err error
+	if t.resume.Offsets == nil && t.resume.Cursor.IsZero() {
+		err = s.cfg.Notes.ForgetGap(ctx, t.name)
+	} else {
+		var gap *catalog.Error
+		var generation uint32
+		if gap, generation, err = s.cfg.Notes.ReadGap(ctx, t.name); gap != nil && (t.resume.Snapshot == nil || t.resume.Snapshot.Generation <= generation) {
+			return gap
+		}
+	}
+	if err != nil {
+		s.cfg.Logger.WarnContext(ctx, "it is not known whether a gap was found earlier", "table", t.cfg.ID(), "error", err)
+	}
+	return nil
+}
+
+// note keeps a gap beyond the run.
+func (s *Source) note(ctx context.Context, t *table, gap *catalog.Error) {
+	if s.cfg.Notes == nil {
+		return
+	}
+	generation := uint32(1)
+	if t.snapshot != nil {
+		generation = t.snapshot.Generation
+	} else if t.resume.Snapshot != nil {
+		generation = t.resume.Snapshot.Generation
+	}
+	ctx, cancel := s.within(ctx)
+	defer cancel()
+	if err := s.cfg.Notes.NoteGap(ctx, t.name, generation, gap); err != nil {
+		s.cfg.Logger.WarnContext(ctx, "a gap is not noted beyond this run", "table", t.cfg.ID(), "error", err)
+	}
 }
 
 // newestOf is where the newest record of each partition stands.
