@@ -32,6 +32,7 @@ type shop struct {
 	columns  map[string]TableDescription
 	skips    map[Record]Skip
 	password catalog.Secret
+	clients  []kgo.Opt
 	limits   Limits
 	observer *pipelinetest.Observer // what the registry would know
 }
@@ -39,6 +40,12 @@ type shop struct {
 const prefix = "shop"
 
 func newShop(t testing.TB, opts ...kfake.Opt) *shop {
+	t.Helper()
+	return newShopOf(t, nil, opts...)
+}
+
+// newShopOf is newShop with options of the clients that write.
+func newShopOf(t testing.TB, clients []kgo.Opt, opts ...kfake.Opt) *shop {
 	t.Helper()
 	cluster, err := kfake.NewCluster(append([]kfake.Opt{kfake.NumBrokers(1)}, opts...)...)
 	require.NoError(t, err)
@@ -50,6 +57,7 @@ func newShop(t testing.TB, opts ...kfake.Opt) *shop {
 		},
 		limits: Limits{NextWait: 50 * time.Millisecond, Settle: time.Millisecond, RetryEvery: 5 * time.Millisecond, CheckEvery: 20 * time.Millisecond, Request: 5 * time.Second},
 	}
+	s.clients = clients
 	s.producer = s.client()
 	s.admin = kadm.NewClient(s.producer)
 	if c, ok := t.(interface{ Cleanup(func()) }); ok {
@@ -66,7 +74,7 @@ func (s *shop) close() {
 func (s *shop) client(opts ...kgo.Opt) *kgo.Client {
 	c, err := kgo.NewClient(append([]kgo.Opt{
 		kgo.SeedBrokers(s.cluster.ListenAddrs()...), kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.ProducerLinger(0), kgo.MetadataMinAge(10 * time.Millisecond),
-	}, opts...)...)
+	}, append(s.clients, opts...)...)...)
 	require.NoError(s.t, err)
 	return c
 }
@@ -243,7 +251,7 @@ func (s *shop) reader() *reader {
 // start begins with what was saved, and returns the faults.
 func (r *reader) start() []pipeline.Fault {
 	r.source = New(r.config())
-	r.faults = map[string]pipeline.Fault{}
+	r.faults, r.through = map[string]pipeline.Fault{}, 0
 	var resumes []pipeline.Resume
 	for _, t := range r.tables {
 		st := r.saved[t.Name.String()]
