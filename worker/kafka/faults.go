@@ -2,6 +2,7 @@ package kafka
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/lakeweir/lakeweir/catalog"
 )
@@ -21,10 +22,15 @@ func undecodable(t *catalog.Table, rec Record, cause error) *catalog.Error {
 	inner := catalog.Public(cause)
 	e := &catalog.Error{Kind: inner.Kind, Code: inner.Code, Err: cause, Hint: inner.Hint, At: t.ID()}
 	e.Message = fmt.Sprintf("topic %s, partition %d, offset %d: %s", rec.Topic, rec.Partition, rec.Offset, inner.Message)
-	skip := fmt.Sprintf("lakeweir skip %s --partition %d --offset %d --reason … passes it by", t.ID(), rec.Partition, rec.Offset)
-	if e.Hint != "" {
-		e.Hint += "; or "
+	const command = "lakeweir skip"
+	skip := fmt.Sprintf("%s %s --partition %d --offset %d --reason …", command, t.ID(), rec.Partition, rec.Offset)
+	switch {
+	case strings.Contains(e.Hint, command):
+		e.Hint = strings.Replace(e.Hint, command, skip, 1)
+	case e.Hint != "":
+		e.Hint += "; or pass the record by with: " + skip
+	default:
+		e.Hint = "pass the record by with: " + skip
 	}
-	e.Hint += skip
 	return e
 }

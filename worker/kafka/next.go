@@ -240,9 +240,6 @@ func (s *Source) readStretch(ctx context.Context, st *stretch, out *pipeline.Sli
 				return err
 			case err != nil && catalog.Public(err).Code == catalog.CodeInternal:
 				return err
-			case err != nil && t.heartbeat:
-				s.fault(t, catalog.Quarantined, catalog.Public(err))
-				return nil
 			case err != nil:
 				st.records = nil
 				f := pipeline.Fault{Table: t.name, State: catalog.Quarantined, Err: catalog.Public(err), Keep: true}

@@ -23,8 +23,13 @@ func (s *Source) read(ctx context.Context, t *table, p *partition, rec *kgo.Reco
 		return err
 	}
 	name := Record{rec.Topic, rec.Partition, rec.Offset}
+	if t.heartbeat { // the next one will do
+		s.waiting(ctx, "a heartbeat cannot be read", undecodable(t.cfg, name, err))
+		t.pass(p, rec.Offset)
+		return nil
+	}
 	skip, ok := s.cfg.Skips[name]
-	if !ok || t.heartbeat {
+	if !ok {
 		return undecodable(t.cfg, name, err)
 	}
 	why := catalog.Public(err)
