@@ -199,9 +199,12 @@ func (c *column) describe(d described) bool {
 	case familyNumeric, familyMoney:
 		c.precise = d.kind == kindBytes
 		c.scale = d.scale
-		return d.kind == kindString || d.kind == kindBytes && d.name == nameDecimal || d.kind == kindStruct
-	case familyBytes, familyOpaque, familyGeometric:
+		// A float is refused where it stands, with what to do about it.
+		return d.kind == kindString || d.kind == kindBytes && d.name == nameDecimal || d.kind == kindStruct || d.kind == kindFloat
+	case familyBytes:
 		return d.kind == kindBytes || d.kind == kindString
+	case familyOpaque, familyGeometric, familyListText: // likewise
+		return true
 	case familyDate:
 		return d.kind == kindInt && (d.name == nameDate || d.name == nameConnectDate) || d.kind == kindString
 	case familyTime, familyTimestamp:
@@ -230,8 +233,6 @@ func (c *column) describe(d described) bool {
 			return c.elem.describe(*d.elem)
 		}
 		return d.kind == kindBytes || d.kind == kindString
-	case familyListText:
-		return true
 	}
 	return false
 }

@@ -174,7 +174,7 @@ func TestC44BrokenRecordsAreErrorsWithACode(t *testing.T) {
 		if len(bad) > 300 {
 			bad = bad[:40] + "…"
 		}
-		b.WriteString(strings.ReplaceAll(bad, "\x00", `\0`) + "\n    " + showError(err) + "\n")
+		b.WriteString(printable(bad) + "\n    " + showError(err) + "\n")
 		_, _, err = one(t, d, Record{Value: []byte(good)})
 		require.NoError(t, err)
 	}
@@ -361,4 +361,33 @@ func TestARegistryThatIsDownIsAskedAgain(t *testing.T) {
 	cfg.Registry = failing{own}
 	_, _, err = one(t, newDecoder(t, cfg), rec)
 	require.Equal(t, own, err)
+}
+
+// With a configured key that is not the record's, an update without the row before may have
+// changed it, and nobody would see.
+func TestAnUpdateThatMayHaveMovedUnseenIsRefused(t *testing.T) {
+	t.Parallel()
+	value := []byte(enveloped("u", "null", `{"email":"a","id":1}`))
+	d := newDecoder(t, Config{Schema: columns("email text", "id int4"), Registry: schemas{
+		1: `{"type":"record","name":"Key","fields":[{"name":"id","type":"int"}]}`, 2: `{"type":"record","name":"Key","fields":[{"name":"email","type":"string"}]}`,
+	}})
+	for key, says := range map[string]string{
+		`{"id":1}`: "key", `{"schema":{"type":"struct"},"payload":{"id":1}}`: "key", "\x00\x00\x00\x00\x01\x02": "key", "\x00\x00\x00\x00\x03\x02": "registry",
+		`{"email":"a"}`: "", `{"id":1,"email":"a"}`: "", `{"schema":{"type":"struct"},"payload":{"email":"a"}}`: "", "\x00\x00\x00\x00\x02\x02a": "", "": "",
+	} {
+		for range 2 {
+			_, _, err := one(t, d, Record{Key: []byte(key), Value: value})
+			switch says {
+			case "":
+				require.NoError(t, err, key)
+			case "key":
+				require.Equal(t, catalog.CodeIdentityChange, catalog.Public(err).Code, key)
+			case "registry":
+				require.Equal(t, catalog.Unavailable, catalog.KindOf(err), key)
+			}
+		}
+	}
+	// With the row before it can be seen.
+	_, _, err := one(t, d, Record{Key: []byte(`{"id":1}`), Value: []byte(enveloped("u", `{"email":"b","id":1}`, `{"email":"a","id":1}`))})
+	require.NoError(t, err)
 }

@@ -5,8 +5,8 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"errors"
-	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 
@@ -191,8 +191,11 @@ func FuzzScanner(f *testing.F) {
 				return // half a surrogate pair, or NUL
 			}
 		}
+		if !utf8.Valid(got) {
+			return // encoding/json repairs it; a column's value is refused
+		}
 		var want string
 		require.NoError(t, json.Unmarshal(b, &want))
-		require.Equal(t, want, strings.ToValidUTF8(string(got), "\ufffd"))
+		require.Equal(t, want, string(got))
 	})
 }

@@ -358,3 +358,16 @@ func nameUUID(text string) string {
 }
 
 func (r RunID) hex() string { return hex.EncodeToString(r[:]) }
+
+// printable shows bytes that are no text.
+func printable(text string) string {
+	var b strings.Builder
+	for _, c := range []byte(text) {
+		if c < ' ' || c > '~' {
+			fmt.Fprintf(&b, `\x%02x`, c)
+		} else {
+			b.WriteByte(c)
+		}
+	}
+	return b.String()
+}
