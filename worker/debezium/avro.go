@@ -141,15 +141,13 @@ func (d *Decoder) avroValue(r *avroReader, t *avroType, c *column) (cell, error)
 		return cell{}, err
 	}
 	switch t.kind {
-	case avroNull:
-		return cell{mark: change.Null}, nil
 	case avroArray:
 		return d.avroList(r, t, c)
 	case avroMap:
 		return d.avroHstore(r, t, c)
 	case avroRecord:
 		return d.avroStruct(r, t, c)
-	default:
+	case avroNull, avroBool, avroInt, avroLong, avroFloat, avroDouble, avroBytes, avroString, avroEnum, avroFixed, avroUnion:
 	}
 	v, null, err := r.scalar(t)
 	if err != nil || null {
@@ -383,7 +381,9 @@ func (r *avroReader) scalar(t *avroType) (v token, null bool, err error) {
 			}
 			v.text = []byte(t.symbols[i])
 		}
-	default:
+	case avroArray, avroMap, avroRecord, avroUnion:
+	}
+	if v.kind == 0 {
 		err = errAvro
 	}
 	return v, false, err
@@ -442,7 +442,7 @@ func (r *avroReader) skip(t *avroType, depth int) error {
 			}
 			return r.skip(t.elem, depth-1)
 		})
-	default:
+	case avroNull, avroBool, avroInt, avroLong, avroFloat, avroDouble, avroBytes, avroString, avroEnum, avroFixed, avroUnion:
 	}
 	_, _, err = r.scalar(t)
 	return err

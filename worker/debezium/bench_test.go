@@ -35,16 +35,10 @@ func referenceRecord(i int, schema string) []byte {
 func referenceBlock() string {
 	var fields []string
 	for _, c := range referenceSchema.Columns {
-		typ := `"type":"string"`
-		switch c.Type.Kind {
-		case catalog.Int64:
-			typ = `"type":"int64"`
-		case catalog.Int32:
-			typ = `"type":"int32"`
-		case catalog.TimestampTZ:
-			typ = `"type":"string","name":"io.debezium.time.ZonedTimestamp","version":1`
-		default:
-		}
+		typ := map[catalog.ValueKind]string{
+			catalog.Text: `"type":"string"`, catalog.Int64: `"type":"int64"`, catalog.Int32: `"type":"int32"`,
+			catalog.TimestampTZ: `"type":"string","name":"io.debezium.time.ZonedTimestamp","version":1`,
+		}[c.Type.Kind]
 		fields = append(fields, `{`+typ+`,"optional":false,"field":"`+c.Name+`"}`)
 	}
 	row := `{"type":"struct","fields":[` + strings.Join(fields, ",") + `],"optional":true,"name":"larkspur.shop.orders.Value","field":"`
@@ -55,6 +49,7 @@ func BenchmarkJSON(b *testing.B)       { benchmarkDecode(b, "") }
 func BenchmarkJSONSchema(b *testing.B) { benchmarkDecode(b, referenceBlock()) }
 
 func benchmarkDecode(b *testing.B, schema string) {
+	b.Helper()
 	records := make([]Record, 10000)
 	size := 0
 	for i := range records {

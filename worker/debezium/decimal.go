@@ -35,7 +35,7 @@ func (v *values) decimal(c *column, t token) (cell, error) {
 		return v.unscaled(c, raw, c.scale)
 	case tokenNumber, tokenFloat:
 		return cell{}, c.refuse("it comes as a number, which may be rounded: set decimal.handling.mode to string")
-	default:
+	case tokenBool, tokenInt:
 	}
 	return cell{}, c.refuseForm(t)
 }

@@ -333,9 +333,7 @@ func parseRun(text []byte) RunID {
 // them in records are taken.
 func (d *Decoder) otherKey(text []byte, into *change.Rows) int {
 	for _, col := range d.cfg.Schema.Key {
-		switch d.plain.columns[col].family {
-		case familyInt, familyText, familyUUID, familyBool:
-		default:
+		if f := d.plain.columns[col].family; f != familyInt && f != familyText && f != familyUUID && f != familyBool {
 			return -1
 		}
 	}

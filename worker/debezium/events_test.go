@@ -130,7 +130,9 @@ func TestC27TombstonesAreNoRows(t *testing.T) {
 	t.Parallel()
 	d := newDecoder(t, Config{Schema: columns("id int4")})
 	for _, rec := range []Record{
-		{Key: []byte(`{"id":4}`)}, {}, {Key: []byte(`{"id":6}`), Value: []byte{}},
+		{Key: []byte(`{"id":4}`)},
+		{},
+		{Key: []byte(`{"id":6}`), Value: []byte{}},
 		{Value: []byte(`{"schema":null,"payload":null}`)},
 	} {
 		ev, rows, err := one(t, d, rec)

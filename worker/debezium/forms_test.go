@@ -168,7 +168,7 @@ func TestIntervalsPrintAsTheServerDoes(t *testing.T) {
 	conn, err := pgx.Connect(t.Context(), localpgtest.Database(t))
 	require.NoError(t, err)
 	defer conn.Close(t.Context())
-	random := rand.New(rand.NewPCG(7, 7)) //nolint:gosec // a fixed choice of values
+	random := rand.New(rand.NewPCG(7, 7))
 	var spans []span
 	for range 400 {
 		s := span{random.Int64N(60) - 30, random.Int64N(80) - 40, random.Int64N(200*3600*microsToDay) - 100*3600*microsToDay}

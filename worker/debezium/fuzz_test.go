@@ -67,7 +67,7 @@ func FuzzJSON(f *testing.F) {
 	}
 	for _, name := range []string{"types_tmicro.jsonl", "core.jsonl", "control.jsonl", "core_schema.jsonl"} {
 		for _, r := range samples(f, name) {
-			f.Add([]byte(r.Value))
+			f.Add(r.Value)
 		}
 	}
 	full := newDecoder(f, Config{Schema: fuzzSchema, FullIdentity: true, Monetary: "C"})

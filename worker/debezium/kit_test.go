@@ -351,7 +351,7 @@ func base64Of(text string) string { return base64.StdEncoding.EncodeToString([]b
 // nameUUID is Java's UUID.nameUUIDFromBytes.
 func nameUUID(text string) string {
 	id := uuid.NewMD5(uuid.UUID{}, nil)
-	sum := md5.Sum([]byte(text)) //nolint:gosec // not for secrecy
+	sum := md5.Sum([]byte(text))
 	copy(id[:], sum[:])
 	id[6], id[8] = id[6]&0x0f|0x30, id[8]&0x3f|0x80
 	return id.String()

@@ -107,14 +107,14 @@ func (o *Order) Place(e *Event, partition int32, offset int64) (catalog.Position
 	return p, nil
 }
 
-func (e *Event) commit() catalog.LSN {
+func (ev *Event) commit() catalog.LSN {
 	switch {
-	case e.Snapshot == Initial || e.Snapshot == InitialLast:
+	case ev.Snapshot == Initial || ev.Snapshot == InitialLast:
 		return initialCommit
-	case e.Sequence == 0:
+	case ev.Sequence == 0:
 		return uncommitted
 	}
-	return e.Sequence
+	return ev.Sequence
 }
 
 // initial finds the generation of an initial read.

@@ -23,24 +23,31 @@ func (k *recordKeys) covers(ctx context.Context, d *Decoder, key []byte) (bool, 
 	case key[0] == avroMagic:
 		return k.coversAvro(ctx, d, key)
 	}
-	s := scanner{b: key}
-	if k.payload(&s) != nil || s.take('{') != nil {
-		return true, nil
+	found := k.count(&scanner{b: key}, d.plain)
+	return found < 0 || found == len(d.cfg.Schema.Key), nil
+}
+
+// count returns how many of the table's key columns a key in JSON has, or -1 when it
+// cannot be read.
+func (k *recordKeys) count(s *scanner, p *plan) int {
+	if k.payload(s) != nil || s.take('{') != nil {
+		return -1
 	}
 	found := 0
 	var m members
 	for {
-		more, err := m.next(&s)
-		switch {
-		case err != nil:
-			return true, nil
-		case !more:
-			return found == len(d.cfg.Schema.Key), nil
-		case d.plain.hasKey(m.key):
+		more, err := m.next(s)
+		if err != nil {
+			return -1
+		}
+		if !more {
+			return found
+		}
+		if p.hasKey(m.key) {
 			found++
 		}
 		if s.skip() != nil {
-			return true, nil
+			return -1
 		}
 	}
 }
