@@ -47,16 +47,9 @@ func (d *Decoder) avroSchema(ctx context.Context, id uint32) (*avroSchema, error
 	if s := d.avro[id]; s != nil {
 		return s, nil
 	}
-	if d.cfg.Registry == nil {
-		return nil, undecodable("it is in Avro, and no schema registry is configured")
-	}
-	text, err := d.cfg.Registry.Schema(ctx, id)
+	text, err := d.schemaText(ctx, id)
 	if err != nil {
-		if _, ok := errors.AsType[*catalog.Error](err); ok {
-			return nil, err
-		}
-		return nil, catalog.Errorf(catalog.Unavailable, catalog.CodeDecode, "see that the schema registry answers",
-			"the schema registry does not give schema %d: %w", id, err)
+		return nil, err
 	}
 	s, err := d.newAvroSchema(text)
 	if err != nil {
@@ -67,6 +60,18 @@ func (d *Decoder) avroSchema(ctx context.Context, id uint32) (*avroSchema, error
 	}
 	d.avro[id] = s
 	return s, nil
+}
+
+func (d *Decoder) schemaText(ctx context.Context, id uint32) (string, error) {
+	if d.cfg.Registry == nil {
+		return "", undecodable("it is in Avro, and no schema registry is configured")
+	}
+	text, err := d.cfg.Registry.Schema(ctx, id)
+	if _, told := errors.AsType[*catalog.Error](err); err != nil && !told {
+		err = catalog.Errorf(catalog.Unavailable, catalog.CodeDecode, "see that the schema registry answers",
+			"the schema registry does not give schema %d: %w", id, err)
+	}
+	return text, err
 }
 
 func (d *Decoder) avroEnvelope(r *avroReader, schema *avroSchema, t *avroType, into *change.Rows) error {
@@ -136,15 +141,13 @@ func (d *Decoder) avroValue(r *avroReader, t *avroType, c *column) (cell, error)
 		return cell{}, err
 	}
 	switch t.kind {
-	case avroNull:
-		return cell{mark: change.Null}, nil
 	case avroArray:
 		return d.avroList(r, t, c)
 	case avroMap:
 		return d.avroHstore(r, t, c)
 	case avroRecord:
 		return d.avroStruct(r, t, c)
-	default:
+	case avroNull, avroBool, avroInt, avroLong, avroFloat, avroDouble, avroBytes, avroString, avroEnum, avroFixed, avroUnion:
 	}
 	v, null, err := r.scalar(t)
 	if err != nil || null {
@@ -378,7 +381,9 @@ func (r *avroReader) scalar(t *avroType) (v token, null bool, err error) {
 			}
 			v.text = []byte(t.symbols[i])
 		}
-	default:
+	case avroArray, avroMap, avroRecord, avroUnion:
+	}
+	if v.kind == 0 {
 		err = errAvro
 	}
 	return v, false, err
@@ -437,7 +442,7 @@ func (r *avroReader) skip(t *avroType, depth int) error {
 			}
 			return r.skip(t.elem, depth-1)
 		})
-	default:
+	case avroNull, avroBool, avroInt, avroLong, avroFloat, avroDouble, avroBytes, avroString, avroEnum, avroFixed, avroUnion:
 	}
 	_, _, err = r.scalar(t)
 	return err

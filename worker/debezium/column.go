@@ -114,7 +114,7 @@ const maxFraction = 6
 func newColumn(cfg *Config, name string, source catalog.SourceType) *column {
 	c := &column{name: name, source: source, typ: typemap.Postgres(source), binary: cfg.Binary, precise: cfg.Decimal == DecimalPrecise}
 	if quoted, err := json.Marshal(name); err == nil && string(quoted) == `"`+name+`"` {
-		c.quoted = append(quoted, ':')
+		c.quoted = fmt.Appendf(nil, "%s:", quoted)
 	}
 	if source.Base == "array" {
 		c.list(cfg)
@@ -122,20 +122,22 @@ func newColumn(cfg *Config, name string, source catalog.SourceType) *column {
 	}
 	c.family = familyOf(source)
 	c.zoned = (source.Base == "range" || source.Base == "multirange") && strings.HasPrefix(source.Name, "tstz")
-	switch c.family {
-	case familyNumeric:
-		// Debezium takes the scale as eleven bits without a sign.
-		c.scale = int(source.Modifier-4) & 0x7ff
-	case familyMoney:
+	modifier := int(source.Modifier)
+	if c.family == familyNumeric {
+		c.scale = (modifier - 4) & 0x7ff // Debezium takes its eleven bits without a sign
+	}
+	if c.family == familyMoney {
 		c.scale = moneyScale
-	case familyTime, familyTimestamp:
+	}
+	if c.family == familyBit {
+		c.length = max(0, modifier)
+	}
+	if c.family == familyTime || c.family == familyTimestamp {
 		c.precision = maxFraction
-		if p := int(source.Modifier); p >= 0 && p < maxFraction {
-			c.precision = p
+		if modifier >= 0 && modifier < maxFraction {
+			c.precision = modifier
 		}
 		c.unit = cfg.Time.unit(c.family, c.precision)
-	case familyBit:
-		c.length = max(0, int(source.Modifier))
 	}
 	return c
 }
@@ -154,16 +156,15 @@ func (c *column) list(cfg *Config) {
 		return
 	}
 	c.family, c.elem.typ, c.elem.fixed = familyList, *c.typ.Elem, c.typ.Elem.Fixed()
-	switch c.typ.Elem.Kind {
-	case catalog.Int32, catalog.Int64, catalog.Date:
+	if k := c.elem.typ.Kind; k == catalog.Int32 || k == catalog.Int64 || k == catalog.Date {
 		for _, b := range []byte(cfg.Placeholder) {
 			c.unchanged = typemap.AppendElemFixed(c.unchanged, int64(b))
 		}
-	case catalog.UUID:
+	}
+	if c.elem.typ.Kind == catalog.UUID {
 		id := md5.Sum([]byte(cfg.Placeholder)) //nolint:gosec // as above
 		id[6], id[8] = id[6]&0x0f|0x30, id[8]&0x3f|0x80
 		c.unchanged = typemap.AppendElemBytes(nil, id[:])
-	default:
 	}
 }
 
@@ -199,9 +200,12 @@ func (c *column) describe(d described) bool {
 	case familyNumeric, familyMoney:
 		c.precise = d.kind == kindBytes
 		c.scale = d.scale
-		return d.kind == kindString || d.kind == kindBytes && d.name == nameDecimal || d.kind == kindStruct
-	case familyBytes, familyOpaque, familyGeometric:
+		// A float is refused where it stands, with what to do about it.
+		return d.kind == kindString || d.kind == kindBytes && d.name == nameDecimal || d.kind == kindStruct || d.kind == kindFloat
+	case familyBytes:
 		return d.kind == kindBytes || d.kind == kindString
+	case familyOpaque, familyGeometric, familyListText: // likewise
+		return true
 	case familyDate:
 		return d.kind == kindInt && (d.name == nameDate || d.name == nameConnectDate) || d.kind == kindString
 	case familyTime, familyTimestamp:
@@ -230,8 +234,6 @@ func (c *column) describe(d described) bool {
 			return c.elem.describe(*d.elem)
 		}
 		return d.kind == kindBytes || d.kind == kindString
-	case familyListText:
-		return true
 	}
 	return false
 }

@@ -162,7 +162,7 @@ func (d *Decoder) jsonEnvelope(s *scanner, p *plan, rows *change.Rows) error {
 		if err != nil || !more {
 			return err
 		}
-		part := -1
+		var part int
 		switch string(m.key) {
 		case "before":
 			part = 0

@@ -34,8 +34,8 @@ func (v *values) decimal(c *column, t token) (cell, error) {
 		}
 		return v.unscaled(c, raw, c.scale)
 	case tokenNumber, tokenFloat:
-		return cell{}, c.refuse("it is a binary fraction: set decimal.handling.mode to string")
-	default:
+		return cell{}, c.refuse("it comes as a number, which may be rounded: set decimal.handling.mode to string")
+	case tokenBool, tokenInt:
 	}
 	return cell{}, c.refuseForm(t)
 }

@@ -89,6 +89,7 @@ type Decoder struct {
 	shape shape
 	block block // the schema of the last record that had one in JSON
 	avro  map[uint32]*avroSchema
+	keys  recordKeys
 	e     envelope
 }
 
@@ -141,7 +142,7 @@ func (d *Decoder) decode(ctx context.Context, rec *Record, into *change.Rows) (E
 	} else if null, err := d.readJSON(rec.Value, into); err != nil || null {
 		return tombstone, err
 	}
-	return d.event(&d.e, rec, into)
+	return d.event(ctx, &d.e, rec, into)
 }
 
 var tombstone = Event{Kind: Tombstone, Before: -1, After: -1, Other: -1}

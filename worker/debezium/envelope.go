@@ -2,6 +2,7 @@ package debezium
 
 import (
 	"bytes"
+	"context"
 
 	"github.com/lakeweir/lakeweir/catalog"
 	"github.com/lakeweir/lakeweir/worker/change"
@@ -161,7 +162,7 @@ func parseUint(text []byte) (uint64, bool) {
 }
 
 // event makes sense of an envelope.
-func (d *Decoder) event(e *envelope, rec *Record, into *change.Rows) (Event, error) {
+func (d *Decoder) event(ctx context.Context, e *envelope, rec *Record, into *change.Rows) (Event, error) {
 	none := Event{Before: -1, After: -1, Other: -1}
 	if !e.hasOp {
 		if none.Kind = e.keys.control(); none.Kind == 0 {
@@ -202,6 +203,18 @@ func (d *Decoder) event(e *envelope, rec *Record, into *change.Rows) (Event, err
 		}
 		if ev.Before >= 0 && d.cfg.FullIdentity {
 			keepUnchanged(into, ev.Before, ev.After)
+		}
+		if ev.Before >= 0 {
+			break
+		}
+		covers, err := d.keys.covers(ctx, d, rec.Key)
+		if err != nil {
+			return none, err
+		}
+		if !covers {
+			return none, catalog.Errorf(catalog.Invalid, catalog.CodeIdentityChange,
+				"set REPLICA IDENTITY FULL, or make primary_key what the records' key has; then read the table anew",
+				"the records' key does not have every column of the configured key: a changed key could not be seen")
 		}
 	case change.Delete:
 		ev.After = -1
@@ -320,9 +333,7 @@ func parseRun(text []byte) RunID {
 // them in records are taken.
 func (d *Decoder) otherKey(text []byte, into *change.Rows) int {
 	for _, col := range d.cfg.Schema.Key {
-		switch d.plain.columns[col].family {
-		case familyInt, familyText, familyUUID, familyBool:
-		default:
+		if f := d.plain.columns[col].family; f != familyInt && f != familyText && f != familyUUID && f != familyBool {
 			return -1
 		}
 	}

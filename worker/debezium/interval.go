@@ -16,7 +16,7 @@ func (v *values) interval(c *column, t token) (cell, error) {
 		}
 		v.buf = span.append(v.buf[:0])
 		return bytesCell(v.buf), nil
-	default:
+	case tokenBool, tokenBytes, tokenFloat:
 	}
 	return cell{}, c.refuseForm(t)
 }

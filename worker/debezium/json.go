@@ -9,9 +9,10 @@ import (
 	"unicode/utf8"
 )
 
-// errJSON is of bytes that are not JSON as RFC 8259 has it. Where they go wrong is
+// errJSON is of bytes that are not JSON as RFC 8259 has it, or have something else where
+// an envelope has an object. Where they go wrong is
 // not said: what stands there may be personal.
-var errJSON = errors.New("it is not JSON")
+var errJSON = errors.New("it is not JSON, or not of an envelope's shape")
 
 // maxDepth bounds how deep values may lie in values that are passed over; an envelope
 // with its schema has fewer than ten levels.

@@ -74,8 +74,8 @@ func (o *Order) Clone() Order {
 // With several partitions, an initial snapshot is told from the one before it by its LSN
 // alone, and changes that a partition sends late from before it count to the newest one.
 func (o *Order) Place(e *Event, partition int32, offset int64) (catalog.Position, error) {
-	if partition < 0 || offset < 0 || offset > maxOffset {
-		return catalog.Position{}, unplaceable("offset %d of partition %d has no place", offset, partition)
+	if partition < 0 || partition >= maxPartitions || offset < 0 || offset > maxOffset {
+		return catalog.Position{}, unplaceable("offset %d of partition %d; a table's topic has at most %d partitions", offset, partition, maxPartitions)
 	}
 	lane := o.Lanes[partition]
 	next := *o
@@ -91,7 +91,7 @@ func (o *Order) Place(e *Event, partition int32, offset int64) (catalog.Position
 	if e.Snapshot == Streamed {
 		p.Ordinal, err = lane.streamed(e, partition)
 	} else {
-		p.Ordinal = uint64(offset)<<partitionBits | uint64(partition%maxPartitions)
+		p.Ordinal = uint64(offset)<<partitionBits | uint64(partition)
 		if e.Snapshot == Incremental {
 			err = lane.incremental(e)
 		}
@@ -107,14 +107,14 @@ func (o *Order) Place(e *Event, partition int32, offset int64) (catalog.Position
 	return p, nil
 }
 
-func (e *Event) commit() catalog.LSN {
+func (ev *Event) commit() catalog.LSN {
 	switch {
-	case e.Snapshot == Initial || e.Snapshot == InitialLast:
+	case ev.Snapshot == Initial || ev.Snapshot == InitialLast:
 		return initialCommit
-	case e.Sequence == 0:
+	case ev.Sequence == 0:
 		return uncommitted
 	}
-	return e.Sequence
+	return ev.Sequence
 }
 
 // initial finds the generation of an initial read.
@@ -152,9 +152,6 @@ func (l *Lane) begin(generation uint32) {
 
 // streamed returns the ordinal of a streamed change.
 func (l *Lane) streamed(e *Event, partition int32) (uint64, error) {
-	if partition >= maxPartitions {
-		return 0, unplaceable("partition %d: a table's topic has at most %d", partition, maxPartitions)
-	}
 	if err := l.anew(e); err != nil {
 		return 0, err
 	}

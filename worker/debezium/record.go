@@ -1,7 +1,9 @@
 package debezium
 
-import "github.com/lakeweir/lakeweir/catalog"
-import "github.com/lakeweir/lakeweir/worker/change"
+import (
+	"github.com/lakeweir/lakeweir/catalog"
+	"github.com/lakeweir/lakeweir/worker/change"
+)
 
 // Record is a Kafka record as the decoder needs it. The slices belong to the caller
 // and are not kept.

@@ -215,7 +215,7 @@ func (l *listOf) add(value cell) {
 		if l.keepsText() { // beside others it is what it says
 			v.list = typemap.AppendElemBytes(v.list, v.placeholder)
 		}
-	default:
+	case change.Absent, change.Present, change.Filled:
 		if l.column.elem.fixed {
 			v.list = typemap.AppendElemFixed(v.list, value.fixed)
 		} else {
@@ -246,15 +246,14 @@ func (l *listOf) keepsText() bool {
 
 // jsonStruct reads an object, at whose brace s stands.
 func (d *Decoder) jsonStruct(s *scanner, c *column) (cell, error) {
-	switch c.family {
-	case familyHstore:
+	if c.family == familyHstore {
 		pairs, err := s.pairs()
 		if err != nil {
 			return cell{}, err
 		}
 		return d.hstoreOf(c, pairs)
-	case familyNumeric, familyPoint:
-	default:
+	}
+	if c.family != familyNumeric && c.family != familyPoint {
 		return cell{}, c.refuse("it comes as an object")
 	}
 	s.i++

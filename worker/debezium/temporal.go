@@ -42,7 +42,7 @@ func (v *values) temporal(c *column, t token) (cell, error) {
 		if err == nil {
 			return c.moment(n)
 		}
-	default:
+	case tokenBool, tokenBytes, tokenFloat:
 	}
 	return cell{}, c.refuseForm(t)
 }

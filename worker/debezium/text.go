@@ -24,10 +24,14 @@ func reprintNumbers(dst, text []byte) ([]byte, bool) {
 		}
 		if n > 0 {
 			f, _, err := typemap.Decode(float64Type, text[:n], nil)
-			if err != nil {
+			switch {
+			case err == nil:
+				dst = typemap.AppendText(dst, float64Type, f, nil)
+			case string(text[:n]) == "NULL": // in an array
+				dst = append(dst, text[:n]...)
+			default:
 				return dst, false
 			}
-			dst = typemap.AppendText(dst, float64Type, f, nil)
 		}
 		if n < len(text) {
 			dst = append(dst, text[n])

@@ -149,7 +149,7 @@ func (v *values) scalar(c *column, t token) (cell, error) {
 		case tokenInt:
 			v.buf = strconv.AppendInt(v.buf[:0], t.n, 10)
 			return bytesCell(v.buf), nil
-		default:
+		case tokenString, tokenBool, tokenBytes, tokenFloat:
 		}
 	case familyFloat:
 		return v.float(c, t)
@@ -230,7 +230,7 @@ func (v *values) binary(c *column, t token) ([]byte, error) {
 		}
 		return t.text, nil
 	case tokenString:
-	default:
+	case tokenNumber, tokenBool, tokenInt, tokenFloat:
 		return nil, nil
 	}
 	if v.buf == nil {
@@ -296,7 +296,7 @@ func (v *values) integer(c *column, t token) (cell, error) {
 		if isInteger(t.text) {
 			return cell{}, c.outgrown()
 		}
-	default:
+	case tokenString, tokenBool, tokenBytes, tokenFloat:
 	}
 	return cell{}, c.refuseForm(t)
 }
@@ -325,7 +325,7 @@ func (v *values) float(c *column, t token) (cell, error) {
 		}
 	case tokenNumber:
 		return v.decoded(c, t.text)
-	default:
+	case tokenBool, tokenBytes, tokenInt:
 	}
 	return cell{}, c.refuseForm(t)
 }
@@ -348,7 +348,7 @@ func (v *values) bits(c *column, t token) (cell, error) {
 			return cell{}, c.refuse("it is not base64")
 		}
 	case tokenBytes:
-	default:
+	case tokenNumber, tokenBool, tokenInt, tokenFloat:
 		return cell{}, c.refuseForm(t)
 	}
 	if v.isPlaceholder(raw) {
