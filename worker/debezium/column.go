@@ -85,6 +85,9 @@ type column struct {
 	// zoned says that instants stand inside the text, in the time zone of whoever
 	// printed it.
 	zoned bool
+	// domain says that the type is a domain as an array's element: Debezium does not look
+	// through it there.
+	domain bool
 
 	unit      int64 // of numbers for times and timestamps, in nanoseconds
 	told      bool  // a schema said how values come
@@ -152,6 +155,7 @@ func (c *column) list(cfg *Config) {
 		elem.Modifier = c.source.Modifier
 	}
 	c.elem = newColumn(cfg, c.name, elem)
+	c.elem.domain = isDomain(elem)
 	if c.typ.Kind != catalog.List {
 		return
 	}
@@ -166,6 +170,16 @@ func (c *column) list(cfg *Config) {
 		id[6], id[8] = id[6]&0x0f|0x30, id[8]&0x3f|0x80
 		c.unchanged = typemap.AppendElemBytes(nil, id[:])
 	}
+}
+
+// isDomain reports whether a type is a domain: its name is one that somebody made, and
+// its base is not.
+func isDomain(s catalog.SourceType) bool {
+	switch s.Base {
+	case "enum", "array", "composite", "range", "multirange":
+		return false
+	}
+	return strings.Contains(s.Name, ".") && !strings.Contains(s.Base, ".")
 }
 
 // unit is what a number counts, in nanoseconds.
@@ -231,7 +245,7 @@ func (c *column) describe(d described) bool {
 		if d.kind == kindList && d.elem != nil {
 			elem := *c.elem
 			c.elem = &elem
-			return c.elem.describe(*d.elem)
+			return elem.domain || c.elem.describe(*d.elem)
 		}
 		return d.kind == kindBytes || d.kind == kindString
 	}
