@@ -88,6 +88,7 @@ type column struct {
 	// domain says that the type is a domain as an array's element: Debezium does not look
 	// through it there.
 	domain bool
+	inList bool // it is a list's element
 
 	unit      int64 // of numbers for times and timestamps, in nanoseconds
 	told      bool  // a schema said how values come
@@ -123,6 +124,10 @@ func newColumn(cfg *Config, name string, source catalog.SourceType) *column {
 		c.list(cfg)
 		return c
 	}
+	if _, name, _ := cutLast(source.Base, "."); strings.HasPrefix(name, "_") {
+		c.family = familyListText // an array whose elements are not parted by commas
+		return c
+	}
 	c.family = familyOf(source)
 	c.zoned = (source.Base == "range" || source.Base == "multirange") && strings.HasPrefix(source.Name, "tstz")
 	modifier := int(source.Modifier)
@@ -145,6 +150,15 @@ func newColumn(cfg *Config, name string, source catalog.SourceType) *column {
 	return c
 }
 
+// cutLast cuts a text around its last separator; without one, all is behind it.
+func cutLast(text, separator string) (before, after string, found bool) {
+	i := strings.LastIndex(text, separator)
+	if i < 0 {
+		return "", text, false
+	}
+	return text[:i], text[i+len(separator):], true
+}
+
 func (c *column) list(cfg *Config) {
 	c.family = familyListText
 	if c.source.Elem == nil {
@@ -156,6 +170,7 @@ func (c *column) list(cfg *Config) {
 	}
 	c.elem = newColumn(cfg, c.name, elem)
 	c.elem.domain = isDomain(elem)
+	c.elem.inList = true
 	if c.typ.Kind != catalog.List {
 		return
 	}
@@ -179,7 +194,7 @@ func isDomain(s catalog.SourceType) bool {
 	case "enum", "array", "composite", "range", "multirange":
 		return false
 	}
-	return strings.Contains(s.Name, ".") && !strings.Contains(s.Base, ".")
+	return strings.Contains(s.Name, ".") && s.Name != s.Base
 }
 
 // unit is what a number counts, in nanoseconds.

@@ -111,6 +111,9 @@ func (v *values) scalar(c *column, t token) (cell, error) {
 			return v.printed(c, t.text)
 		}
 	case familyOpaque, familyGeometric, familyListText:
+		if t.kind == tokenString && c.source.Base == "range" && isRange(t.text) {
+			return v.printed(c, t.text) // a domain over one that Debezium knows
+		}
 		if raw, err := v.binary(c, t); err != nil {
 			return cell{}, err
 		} else if raw != nil {
