@@ -85,6 +85,10 @@ type column struct {
 	// zoned says that instants stand inside the text, in the time zone of whoever
 	// printed it.
 	zoned bool
+	// domain says that the type is a domain as an array's element: Debezium does not look
+	// through it there.
+	domain bool
+	inList bool // it is a list's element
 
 	unit      int64 // of numbers for times and timestamps, in nanoseconds
 	told      bool  // a schema said how values come
@@ -120,6 +124,10 @@ func newColumn(cfg *Config, name string, source catalog.SourceType) *column {
 		c.list(cfg)
 		return c
 	}
+	if _, name, _ := cutLast(source.Base, "."); strings.HasPrefix(name, "_") {
+		c.family = familyListText // an array whose elements are not parted by commas
+		return c
+	}
 	c.family = familyOf(source)
 	c.zoned = (source.Base == "range" || source.Base == "multirange") && strings.HasPrefix(source.Name, "tstz")
 	modifier := int(source.Modifier)
@@ -142,6 +150,15 @@ func newColumn(cfg *Config, name string, source catalog.SourceType) *column {
 	return c
 }
 
+// cutLast cuts a text around its last separator; without one, all is behind it.
+func cutLast(text, separator string) (before, after string, found bool) {
+	i := strings.LastIndex(text, separator)
+	if i < 0 {
+		return "", text, false
+	}
+	return text[:i], text[i+len(separator):], true
+}
+
 func (c *column) list(cfg *Config) {
 	c.family = familyListText
 	if c.source.Elem == nil {
@@ -152,6 +169,8 @@ func (c *column) list(cfg *Config) {
 		elem.Modifier = c.source.Modifier
 	}
 	c.elem = newColumn(cfg, c.name, elem)
+	c.elem.domain = isDomain(elem)
+	c.elem.inList = true
 	if c.typ.Kind != catalog.List {
 		return
 	}
@@ -166,6 +185,16 @@ func (c *column) list(cfg *Config) {
 		id[6], id[8] = id[6]&0x0f|0x30, id[8]&0x3f|0x80
 		c.unchanged = typemap.AppendElemBytes(nil, id[:])
 	}
+}
+
+// isDomain reports whether a type is a domain: its name is one that somebody made, and
+// its base is not.
+func isDomain(s catalog.SourceType) bool {
+	switch s.Base {
+	case "enum", "array", "composite", "range", "multirange":
+		return false
+	}
+	return strings.Contains(s.Name, ".") && s.Name != s.Base
 }
 
 // unit is what a number counts, in nanoseconds.
@@ -231,7 +260,7 @@ func (c *column) describe(d described) bool {
 		if d.kind == kindList && d.elem != nil {
 			elem := *c.elem
 			c.elem = &elem
-			return c.elem.describe(*d.elem)
+			return elem.domain || c.elem.describe(*d.elem)
 		}
 		return d.kind == kindBytes || d.kind == kindString
 	}

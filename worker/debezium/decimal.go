@@ -1,6 +1,7 @@
 package debezium
 
 import (
+	"bytes"
 	"encoding/base64"
 	"math/big"
 	"strings"
@@ -11,9 +12,10 @@ import (
 
 // What Postgres's numeric can hold; what a record claims beyond it is not computed.
 const (
-	maxScale        = 16383
-	minScale        = -131072
-	maxDecimalBytes = 64 << 10
+	maxScale         = 16383
+	maxDeclaredScale = 1000
+	minScale         = -131072
+	maxDecimalBytes  = 64 << 10
 )
 
 // decimal reads a numeric or an amount of money.
@@ -57,6 +59,12 @@ func (v *values) decimalText(c *column, text []byte) (cell, error) {
 	// Four digits may also be three bytes in base64; text of this type has a point.
 	if !c.told && c.typ.Scale > 0 && len(text)%4 == 0 && text[0] != '-' && !strings.Contains(string(text), ".") {
 		return cell{}, c.refuse("it may be text or bytes: is decimal.handling.mode as configured?")
+	}
+	if c.typ.Kind == catalog.Text && c.scale > maxDeclaredScale { // a negative one, without its sign: so many zeros
+		whole, zeros, _ := bytes.Cut(text, []byte("."))
+		if len(bytes.Trim(zeros, "0")) == 0 {
+			text = whole
+		}
 	}
 	out, err := v.decoded(c, text)
 	if err == nil && out.mark == change.Unfit {

@@ -88,6 +88,9 @@ func missingColumn(c *column) *catalog.Error {
 	if c.family == familyOpaque || c.family == familyGeometric || c.family == familyListText {
 		hint = "set include.unknown.datatypes to true: Debezium leaves columns of type " + c.source.Name + " out without it"
 	}
+	if c.elem != nil && c.family == familyList {
+		hint += "; Debezium leaves arrays of some types out, as docs/debezium-values.md lists"
+	}
 	return catalog.Errorf(catalog.Denied, catalog.CodeSchemaChanged, hint, "a record lacks column %s", c.name)
 }
 

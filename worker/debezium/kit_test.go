@@ -160,6 +160,7 @@ func sourceNamed(text string) catalog.SourceType {
 		}
 		return catalog.SourceType{Name: text, Base: "array", Modifier: e.Modifier, Elem: &e, Dims: 1}
 	}
+	text, isDomain := strings.CutPrefix(text, "domain:")
 	base, rest, _ := strings.Cut(text, "(")
 	s := catalog.SourceType{Name: text, Base: base, Modifier: -1}
 	var p, scale int32
@@ -171,6 +172,9 @@ func sourceNamed(text string) catalog.SourceType {
 	}
 	if strings.HasSuffix(base, "range") {
 		s.Base = "range"
+	}
+	if isDomain {
+		s.Name = "public.domain_over_" + base
 	}
 	return s
 }

@@ -219,9 +219,22 @@ func (l *listOf) add(value cell) {
 		if l.column.elem.fixed {
 			v.list = typemap.AppendElemFixed(v.list, value.fixed)
 		} else {
+			l.unfit = l.unfit || isJavaObject(value.bytes)
 			v.list = typemap.AppendElemBytes(v.list, value.bytes)
 		}
 	}
+}
+
+// isJavaObject reports whether an element is what Java prints for an array inside an
+// array, such as "[Ljava.lang.String;@19bdefbf": the value had several dimensions, and is
+// lost.
+func isJavaObject(text []byte) bool {
+	if len(text) == 0 || text[0] != '[' {
+		return false
+	}
+	name := bytes.TrimLeft(text, "[")
+	at := bytes.Index(name, []byte(";@"))
+	return at > 0 && bytes.HasPrefix(name, []byte("Ljava.")) && len(bytes.TrimLeft(name[at+2:], "0123456789abcdef")) == 0
 }
 
 func (l *listOf) end() cell {

@@ -21,6 +21,9 @@ const (
 	firstYear, lastYear = -4713, 5874897
 )
 
+// gregorianMicros is when Java's older calendar becomes the Gregorian one: 1582-10-15.
+const gregorianMicros = -141427 * microsPerDay
+
 // What Debezium sends for timestamps without an end, in microseconds.
 const (
 	infinityMicros      = 9223372036825200000
@@ -29,6 +32,9 @@ const (
 
 // temporal reads a date, a time or a timestamp.
 func (v *values) temporal(c *column, t token) (cell, error) {
+	if c.inList && c.family == familyTime && c.precision > 3 {
+		return unfit, nil // in arrays they are cut to milliseconds
+	}
 	switch t.kind {
 	case tokenString:
 		return v.isoValue(c, t.text)
@@ -95,6 +101,9 @@ func toMicros(n, unit int64) (int64, bool) {
 func (c *column) timestamp(micros int64) (cell, error) {
 	if micros < firstMicro || micros == infinityMicros || micros == minusInfinityMicros {
 		return unfit, nil
+	}
+	if c.inList && micros < gregorianMicros {
+		return unfit, nil // Java took it for a date of the Julian calendar
 	}
 	return c.exact(micros)
 }

@@ -78,6 +78,11 @@ func reprintInstants(dst, text []byte) ([]byte, bool) {
 	}
 }
 
+// isRange reports whether the text is a range, which no base64 begins as.
+func isRange(text []byte) bool {
+	return len(text) > 0 && (text[0] == '[' || text[0] == '(' || string(text) == "empty")
+}
+
 // pair is an entry of an hstore.
 type pair struct {
 	key, value []byte

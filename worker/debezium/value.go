@@ -95,12 +95,15 @@ func (v *values) scalar(c *column, t token) (cell, error) {
 		if v.isPlaceholder(t.text) {
 			return unavailable, nil
 		}
-		if c.family == familyText && !c.zoned { // the most by far
+		if c.family == familyText && !c.zoned && !c.domain { // the most by far
 			if !utf8.Valid(t.text) {
 				return cell{}, c.refuse("it is not UTF-8")
 			}
 			return bytesCell(t.text), nil
 		}
+	}
+	if c.domain {
+		return v.domain(c, t)
 	}
 	switch c.family {
 	case familyText:
@@ -108,6 +111,9 @@ func (v *values) scalar(c *column, t token) (cell, error) {
 			return v.printed(c, t.text)
 		}
 	case familyOpaque, familyGeometric, familyListText:
+		if t.kind == tokenString && c.source.Base == "range" && isRange(t.text) {
+			return v.printed(c, t.text) // a domain over one that Debezium knows
+		}
 		if raw, err := v.binary(c, t); err != nil {
 			return cell{}, err
 		} else if raw != nil {
@@ -180,6 +186,22 @@ func (v *values) scalar(c *column, t token) (cell, error) {
 	case familyPoint:
 	}
 	return cell{}, c.refuseForm(t)
+}
+
+// domain reads an element whose type is a domain: whatever that is over, as the server
+// prints it.
+func (v *values) domain(c *column, t token) (cell, error) {
+	raw, err := v.binary(c, t)
+	if err != nil {
+		return cell{}, err
+	}
+	if raw == nil {
+		return cell{}, c.refuseForm(t)
+	}
+	if v.isPlaceholder(raw) {
+		return unavailable, nil
+	}
+	return v.decoded(c, bytes.Clone(raw))
 }
 
 // arrayText reads an array of a type that Debezium does not know: as the server prints
