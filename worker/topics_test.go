@@ -26,7 +26,7 @@ type desk struct {
 }
 
 // newDesk makes a rig whose source is read from topics.
-func newDesk(t *testing.T, files map[string]string, tables ...string) *desk {
+func newDesk(t *testing.T, files map[string]string) *desk {
 	t.Helper()
 	r := newRig(t, "", files)
 	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.AllowAutoTopicCreation(), kfake.DefaultNumPartitions(1))
@@ -191,4 +191,3 @@ func TestASourceIsReplicatedFromTopics(t *testing.T) {
 	require.Contains(t, kinds, registry.SkipAsked)
 	require.Contains(t, kinds, registry.RecordSkipped)
 }
-

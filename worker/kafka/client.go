@@ -108,8 +108,7 @@ func refused(source string, err error) *catalog.Error {
 		return catalog.Errorf(catalog.Denied, catalog.CodeKafkaDenied, "check kafka.sasl: mechanism, username and password",
 			"source %s: the brokers refuse the client: %w", source, kerr.SaslAuthenticationFailed)
 	}
-	var verification *tls.CertificateVerificationError
-	if errors.As(err, &verification) {
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return catalog.Errorf(catalog.Denied, catalog.CodeKafkaDenied, "name the authority of the brokers' certificates under kafka.tls.ca_file",
 			"source %s: the brokers' certificate is not trusted: %w", source, err)
 	}

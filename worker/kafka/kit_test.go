@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"strconv"
 	"testing"
 	"time"
 
@@ -110,18 +111,18 @@ func (s *shop) topic(name string) string { return prefix + ".public." + name }
 
 // event is a record as a connector writes it.
 type event struct {
-	table           string
-	op              string
-	before, after   map[string]any
-	key             any // nil: null
-	lsn, sequence   uint64
-	tx              uint64
-	at              int64 // microseconds
-	snapshot        string
-	newKey, oldKey  any
-	run             string
-	partition       int32
-	tombstone, null bool
+	table          string
+	op             string
+	before, after  map[string]any
+	key            any // nil: null
+	lsn, sequence  uint64
+	tx             uint64
+	at             int64 // microseconds
+	snapshot       string
+	newKey, oldKey any
+	run            string
+	partition      int32
+	tombstone      bool
 }
 
 func (e event) record() *kgo.Record {
@@ -138,9 +139,9 @@ func (e event) record() *kgo.Record {
 	}
 	first := any(nil)
 	if e.sequence > 0 {
-		first = fmt.Sprint(e.sequence)
+		first = strconv.FormatUint(e.sequence, 10)
 	}
-	source["sequence"] = string(text([]any{first, fmt.Sprint(e.lsn)}))
+	source["sequence"] = string(text([]any{first, strconv.FormatUint(e.lsn, 10)}))
 	if e.snapshot != "" {
 		source["snapshot"] = e.snapshot
 	}
@@ -224,11 +225,10 @@ type reader struct {
 
 // store is what bronze would hold of a table.
 type store struct {
-	changes  []seen
-	resume   pipeline.Resume
-	batches  []*change.Batch
-	whole    bool
-	position catalog.Position
+	changes []seen
+	resume  pipeline.Resume
+	batches []*change.Batch
+	whole   bool
 }
 
 // seen is a change as texts.
@@ -312,15 +312,13 @@ func rowText(rows *change.Rows, n int) string {
 	}
 	out := ""
 	for col, c := range rows.Schema().Columns {
-		switch m := rows.Mark(n, col); m {
-		case change.Present, change.Filled:
-			if c.Type.Fixed() {
-				out += fmt.Sprintf("%d,", rows.Fixed(n, col))
-			} else {
-				out += string(rows.Bytes(n, col)) + ","
-			}
+		switch {
+		case !rows.HasValue(n, col):
+			out += fmt.Sprintf("<%d>,", rows.Mark(n, col))
+		case c.Type.Fixed():
+			out += fmt.Sprintf("%d,", rows.Fixed(n, col))
 		default:
-			out += fmt.Sprintf("<%d>,", m)
+			out += string(rows.Bytes(n, col)) + ","
 		}
 	}
 	return out

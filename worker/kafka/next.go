@@ -171,16 +171,16 @@ func (s *Source) poll(ctx context.Context, out *pipeline.Slice) {
 // refusedFetch judges why a partition could not be fetched.
 func (s *Source) refusedFetch(ctx context.Context, t *table, p *partition, err error, out *pipeline.Slice) {
 	f := pipeline.Fault{Table: t.name, State: catalog.Gap, Keep: true}
-	var lost *kgo.ErrDataLoss
-	var large *kgo.ErrDecompressTooLarge
+	lost, isLost := errors.AsType[*kgo.ErrDataLoss](err)
+	_, isLarge := errors.AsType[*kgo.ErrDecompressTooLarge](err)
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return
 	case errors.Is(err, kerr.OffsetOutOfRange) && p != nil:
 		f.Err = gapf(t.cfg, "offset %d of topic %s, partition %d, was removed by retention before it was read", p.next, t.topic, p.number)
-	case errors.As(err, &lost):
+	case isLost:
 		f.Err = gapf(t.cfg, "topic %s, partition %d, has lost records: it was read up to offset %d and set back to %d", t.topic, lost.Partition, lost.ConsumedTo, lost.ResetTo)
-	case errors.As(err, &large):
+	case isLarge:
 		f.State = catalog.Quarantined
 		f.Err = catalog.Errorf(catalog.Invalid, catalog.CodeDecode, "find out what writes such records", "topic %s: %w", t.topic, err)
 	case errors.Is(err, kerr.TopicAuthorizationFailed):

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -199,7 +200,7 @@ func (l *life) resent(restarts int) []event {
 		done = end
 		var starts []int // of groups
 		for i := max(1, done-20); i <= min(done, len(l.log)-1); i++ {
-			if e := l.log[i]; e.snapshot == "" && !e.tombstone && e.lsn != l.log[i-1].lsn && !(l.log[i-1].tombstone && e.oldKey != nil) {
+			if e := l.log[i]; e.snapshot == "" && !e.tombstone && e.oldKey == nil && e.lsn != l.log[i-1].lsn {
 				starts = append(starts, i)
 			}
 		}
@@ -218,6 +219,7 @@ type outcome struct {
 }
 
 func shown(t testing.TB, lake *pipelinetest.Lake, tables []*catalog.Table) outcome {
+	t.Helper()
 	o := outcome{map[string]string{}, map[string]string{}, map[string]string{}}
 	for _, table := range tables {
 		m := lake.Table(table.Name.String())
@@ -273,6 +275,7 @@ func (i *idle) Next(ctx context.Context) (pipeline.Slice, error) {
 
 // runAll runs pipelines over the topics until one has saved everything.
 func runAll(t testing.TB, s *shop, lake *pipelinetest.Lake, written map[string]int64, limits pipeline.Limits) {
+	t.Helper()
 	if s.observer == nil {
 		s.observer = pipelinetest.NewObserver()
 	}
@@ -374,7 +377,7 @@ func TestWhateverIsSentAgainChangesNoLayer(t *testing.T) {
 		}
 		var live []string
 		for _, id := range l.rows[keyedA] {
-			live = append(live, fmt.Sprint(id))
+			live = append(live, strconv.Itoa(id))
 		}
 		var have []string
 		for line := range strings.SplitSeq(want.current[keyedA], "\n") {

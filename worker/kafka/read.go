@@ -65,7 +65,7 @@ func (s *Source) readRecord(ctx context.Context, t *table, p *partition, rec *kg
 		t.pass(p, rec.Offset)
 		return nil
 	}
-	s.progress.note(&e, t.heartbeat, s.cfg.Clock())
+	s.progress.note(&e, t.heartbeat, t.readAt)
 	if t.heartbeat {
 		t.build = nil
 		t.pass(p, rec.Offset)
@@ -100,7 +100,8 @@ func (s *Source) cutBefore(t *table, p *partition, e *debezium.Event, out *pipel
 	l := s.cfg.Limits
 	full := n >= l.BatchRows || size >= l.BatchBytes
 	tooLarge := n >= 2*l.BatchRows || size >= 2*l.BatchBytes
-	if n == 0 || !(full && begins || tooLarge) || t.half != nil && e.MovedFrom {
+	enough := full && begins || tooLarge
+	if n == 0 || !enough || t.half != nil && e.MovedFrom {
 		return b, nil
 	}
 	batch, err := t.seal(begins && !t.several())
@@ -180,7 +181,7 @@ func (t *table) keys(b *builder, c *change.Change, e *debezium.Event) error {
 		return nil
 	}
 	if c.Op == change.Update && c.Before >= 0 {
-		if old, err := b.rows.AppendKey(nil, c.Before); err == nil && string(old) != string(c.Key) {
+		if old, err := b.rows.AppendKey(b.keys.scratch[:0], c.Before); err == nil && string(old) != string(c.Key) {
 			return catalog.Errorf(catalog.Invalid, catalog.CodeIdentityChange,
 				"have the connector key the table's records by primary_key (message.key.columns), so that it tells a key that changes",
 				"an update changes the configured key, which is not the key of the topic's records")

@@ -188,7 +188,7 @@ func (s *Source) waiting(ctx context.Context, what string, err error) {
 	s.silent, s.active = what, false
 	s.mu.Unlock()
 	if !said && ctx.Err() == nil {
-		s.cfg.Logger.WarnContext(ctx, what+", trying again", "source", s.cfg.Source.Name, "error", err)
+		s.cfg.Logger.WarnContext(ctx, "trying again", "source", s.cfg.Source.Name, "because", what, "error", err)
 	}
 }
 

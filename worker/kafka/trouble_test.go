@@ -2,7 +2,6 @@ package kafka
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -548,7 +547,7 @@ func TestAClientThatIsRefusedEndsTheSource(t *testing.T) {
 				_, err = source.Next(context.Background())
 			}
 			var e *catalog.Error
-			require.True(t, errors.As(err, &e), "%v", err)
+			require.ErrorAs(t, err, &e)
 			require.Equal(t, catalog.CodeKafkaDenied, e.Code)
 			require.NotContains(t, err.Error(), "wrong")
 			require.NoError(t, source.Close(context.Background()))
@@ -557,6 +556,7 @@ func TestAClientThatIsRefusedEndsTheSource(t *testing.T) {
 }
 
 func saslOf(t testing.TB, mechanism catalog.SASLMechanism, password catalog.Secret) kgo.Opt {
+	t.Helper()
 	m, err := mechanismOf(&catalog.KafkaSASL{Mechanism: mechanism, Username: "app"}, password)
 	require.NoError(t, err)
 	return kgo.SASL(m)

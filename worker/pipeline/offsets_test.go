@@ -22,6 +22,7 @@ type topic struct {
 }
 
 func (s *topic) Start(context.Context, []pipeline.Resume) ([]pipeline.Fault, error) { return nil, nil }
+
 func (s *topic) Next(ctx context.Context) (pipeline.Slice, error) {
 	select {
 	case out := <-s.slices:
@@ -118,7 +119,7 @@ func TestWhereATopicStandsIsSavedWithChangesOrAfterAWhile(t *testing.T) {
 	heard(5)
 	n := lake.Commits("public.t", catalog.Bronze)
 	hand(0, 7) // tombstones
-	heard(5) // it was looked at, and not saved
+	heard(5)   // it was looked at, and not saved
 	require.Equal(t, n, lake.Commits("public.t", catalog.Bronze))
 	clock.pass(2 * time.Minute)
 	heard(7)
