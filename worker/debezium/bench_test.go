@@ -45,6 +45,38 @@ func referenceBlock() string {
 	return `{"type":"struct","fields":[` + row + `before"},` + row + `after"}],"optional":false,"name":"larkspur.shop.orders.Envelope","version":2}`
 }
 
+// Once its room is made, a decoder asks for none: what is left is the growth of Rows.
+func TestDecodingAllocatesNothing(t *testing.T) {
+	known := recordedSchemas(t)
+	avro := ofTopic(samples(t, "avro.jsonl"), "av.app.customers")[0].Record
+	for name, c := range map[string]struct {
+		d     *Decoder
+		value []byte
+	}{
+		"json":             {newDecoder(t, Config{Schema: referenceSchema}), referenceRecord(7, "")},
+		"json with schema": {newDecoder(t, Config{Schema: referenceSchema}), referenceRecord(7, referenceBlock())},
+		"avro":             {newDecoder(t, Config{Schema: columns("id int4", "name text", "email text", "note text"), Registry: known}), avro.Value},
+	} {
+		rec := Record{Key: []byte(`{"order_id":"OGB00000007"}`), Value: c.value, Headers: []Header{{Key: headerRun, Value: []byte("01a228d2-9166-79ff-b5e6-eb1d3ad93528")}}}
+		var order Order
+		rows := change.NewRows(c.d.cfg.Schema)
+		n := int64(0)
+		decode := func() {
+			ev, err := c.d.Decode(t.Context(), &rec, rows)
+			require.NoError(t, err)
+			ev.LSN += catalog.LSN(n)
+			if _, err := order.Place(&ev, 0, n); err != nil {
+				t.Fatal(err)
+			}
+			n++
+		}
+		for range 5000 {
+			decode()
+		}
+		require.Less(t, testing.AllocsPerRun(2000, decode), 1.0, name)
+	}
+}
+
 func BenchmarkJSON(b *testing.B)       { benchmarkDecode(b, "") }
 func BenchmarkJSONSchema(b *testing.B) { benchmarkDecode(b, referenceBlock()) }
 

@@ -60,7 +60,8 @@ func (v *values) decimalText(c *column, text []byte) (cell, error) {
 	if !c.told && c.typ.Scale > 0 && len(text)%4 == 0 && text[0] != '-' && !strings.Contains(string(text), ".") {
 		return cell{}, c.refuse("it may be text or bytes: is decimal.handling.mode as configured?")
 	}
-	if c.typ.Kind == catalog.Text && c.scale > maxDeclaredScale { // a negative one, without its sign: so many zeros
+	if c.source.Modifier >= 4 && c.typ.Kind == catalog.Text && int(c.source.Modifier-4)&0x7ff > maxDeclaredScale {
+		// A negative scale, taken without its sign, makes so many zeros behind the point.
 		whole, zeros, _ := bytes.Cut(text, []byte("."))
 		if len(bytes.Trim(zeros, "0")) == 0 {
 			text = whole

@@ -277,7 +277,7 @@ func TestAMoveNamesTheOtherKey(t *testing.T) {
 	ev, rows := move(d, "d", `{"id":3,"v":""}`, headerNewKey, `{"id":30}`)
 	require.True(t, ev.MovedTo)
 	require.Equal(t, "30", texts(rows, ev.Other)["id"])
-	require.Equal(t, "01a228d2916679ffb5e6eb1d3ad93528", ev.Run.hex())
+	require.Equal(t, "01a228d2916679ffb5e6eb1d3ad93528", ev.Run.String())
 	ev, rows = move(d, "c", `{"id":30,"v":"x"}`, headerOldKey, `{"id":3}`)
 	require.True(t, ev.MovedFrom)
 	require.Equal(t, map[string]string{"id": "3", "v": "<absent>"}, texts(rows, ev.Other))

@@ -122,6 +122,7 @@ func TestFormsOfValues(t *testing.T) {
 		{Config{}, "domain:range", `"empty"`, "empty"},
 		{Config{}, "domain:range", `"WzEsMTAp"`, "[1,10)"},
 		{Config{}, "domain:public.citext[]", `["TWl4ZWQ="]`, "{Mixed}"},
+		{Config{}, "numeric", `"0.0000"`, "0.0000"},
 		{Config{}, "numeric(30,-9)", `"-5000000000.000"`, "-5000000000"},
 		{Config{}, "numeric(30,-9)[]", `["0.000",null]`, "{0,NULL}"},
 		{Config{}, "time[]", `[86399999000]`, textUnfit},

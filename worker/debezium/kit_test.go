@@ -6,7 +6,6 @@ import (
 	"context"
 	"crypto/md5"
 	"encoding/base64"
-	"encoding/hex"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -360,8 +359,6 @@ func nameUUID(text string) string {
 	id[6], id[8] = id[6]&0x0f|0x30, id[8]&0x3f|0x80
 	return id.String()
 }
-
-func (r RunID) hex() string { return hex.EncodeToString(r[:]) }
 
 // printable shows bytes that are no text.
 func printable(text string) string {

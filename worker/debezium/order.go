@@ -160,6 +160,9 @@ func (l *Lane) streamed(e *Event, partition int32) (uint64, error) {
 	} else {
 		l.Sequence, l.LSN, l.Run, l.Same = e.Sequence, e.LSN, e.Run, 1
 	}
+	if e.MovedFrom {
+		l.Same = max(l.Same, 2) // the first half may stand in another partition
+	}
 	distance := int64(e.LSN-e.commit()) + distanceOffset
 	switch {
 	case distance < 0 || distance >= 1<<distanceBits:
@@ -172,7 +175,7 @@ func (l *Lane) streamed(e *Event, partition int32) (uint64, error) {
 	} else {
 		l.Numbered = true
 	}
-	return streamedBit | uint64(distance)<<placeBits | uint64(partition)<<10 | uint64(l.Same-1), nil
+	return streamedBit | uint64(distance)<<placeBits | uint64(l.Same-1)<<partitionBits | uint64(partition), nil
 }
 
 // incremental checks that an incremental read says where it was read.

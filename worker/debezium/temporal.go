@@ -21,8 +21,9 @@ const (
 	firstYear, lastYear = -4713, 5874897
 )
 
-// gregorianMicros is when Java's older calendar becomes the Gregorian one: 1582-10-15.
-const gregorianMicros = -141427 * microsPerDay
+// gregorianMicros is when Java's older calendar is Gregorian for sure: that begins on
+// 1582-10-15, and the ten days before, which it has not, come as the ten after.
+const gregorianMicros = (-141427 + 10) * microsPerDay
 
 // What Debezium sends for timestamps without an end, in microseconds.
 const (

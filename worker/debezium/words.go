@@ -1,6 +1,10 @@
 package debezium
 
-import "strconv"
+import (
+	"encoding/hex"
+	"fmt"
+	"strconv"
+)
 
 // String returns the kind's word in logs.
 func (k Kind) String() string {
@@ -40,4 +44,19 @@ func (s Snapshot) String() string {
 		return "incremental"
 	}
 	return "snapshot " + strconv.Itoa(int(s))
+}
+
+// String prints the digits of the run's UUID.
+func (r RunID) String() string { return hex.EncodeToString(r[:]) }
+
+// MarshalText is String, for states that are kept as JSON.
+func (r RunID) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, r[:]), nil }
+
+// UnmarshalText reads what MarshalText writes.
+func (r *RunID) UnmarshalText(text []byte) error {
+	if len(text) != 2*len(r) {
+		return fmt.Errorf("a run's id has %d digits, not %d", 2*len(r), len(text))
+	}
+	_, err := hex.Decode(r[:], text)
+	return err
 }

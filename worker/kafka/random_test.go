@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -263,7 +264,13 @@ func (i *idle) Next(ctx context.Context) (pipeline.Slice, error) {
 		ready := true
 		for topic, n := range i.want {
 			t := i.byTopic[topic]
-			ready = ready && (n == 0 || t != nil && t.parts[0] != nil && t.parts[0].next >= n && (t.build == nil || t.half != nil)) // the half of a key move waits
+			read := int64(0)
+			if t != nil {
+				for _, p := range t.parts {
+					read += p.next
+				}
+			}
+			ready = ready && (n == 0 || read >= n && (t.build == nil || t.half != nil)) // the half of a key move waits
 		}
 		if ready {
 			i.over = true
@@ -388,5 +395,51 @@ func TestWhateverIsSentAgainChangesNoLayer(t *testing.T) {
 		require.ElementsMatch(t, live, have, "seed %d", seed)
 		plain.close()
 		again.close()
+	}
+}
+
+// TestSeveralPartitionsShowTheSameInTheEnd holds topics of several partitions, with
+// ranges that are sent again, against one that was written once to one partition.
+func TestSeveralPartitionsShowTheSameInTheEnd(t *testing.T) {
+	t.Parallel()
+	const cases = 15
+	start := uint64(time.Now().UnixNano())
+	for n := range uint64(cases) {
+		seed := start + n
+		l := newLife(seed, 40)
+		plain, several := newShop(t), newShop(t)
+		limits := pipeline.Limits{SaveEvery: time.Nanosecond, ReportEvery: time.Millisecond, DrainWithin: 10 * time.Second}
+		plain.table(keyedA, true, 1)
+		several.table(keyedA, true, 3)
+		of := func(events []event, partitions int) []event {
+			var out []event
+			for _, e := range events {
+				if e.table != keyedA {
+					continue
+				}
+				id, ok := e.key.(map[string]any)["id"].(int)
+				require.True(t, ok)
+				e.partition = int32(id % partitions)
+				out = append(out, e)
+			}
+			return out
+		}
+		once, spread := pipelinetest.NewLake(), pipelinetest.NewLake()
+		log := of(l.log, 1)
+		plain.write(log...)
+		runAll(t, plain, once, map[string]int64{plain.topic(keyedA): int64(len(log))}, limits)
+		again := of(l.resent(3), 3)
+		half := len(again) / 2
+		several.write(again[:half]...)
+		runAll(t, several, spread, map[string]int64{several.topic(keyedA): int64(half)}, limits)
+		several.write(again[half:]...)
+		runAll(t, several, spread, map[string]int64{several.topic(keyedA): int64(len(again))}, limits)
+		want, got := shown(t, once, plain.tables), shown(t, spread, several.tables)
+		place := regexp.MustCompile(` #[0-9]+`) // it names the partition
+		require.Equal(t, want.current[keyedA], got.current[keyedA], "seed %d", seed)
+		require.Equal(t, place.ReplaceAllString(want.history[keyedA], ""), place.ReplaceAllString(got.history[keyedA], ""), "seed %d", seed)
+		require.Len(t, strings.Split(got.bronze[keyedA], "\n"), len(strings.Split(want.bronze[keyedA], "\n")), "seed %d", seed)
+		plain.close()
+		several.close()
 	}
 }
