@@ -120,6 +120,8 @@ func (ev *Event) commit() catalog.LSN {
 // initial finds the generation of an initial read.
 func (o *Order) initial(e *Event, lane *Lane) error {
 	switch {
+	case o.ReadLSN == 0 && o.Generation > 0 && lane.Generation == 0:
+		o.ReadLSN = e.LSN // other partitions are ahead, where it is over
 	case o.Generation == 0, e.LSN > o.ReadLSN, e.LSN == o.ReadLSN && lane.Generation == o.Generation && lane.Ended:
 		o.Generation++
 		o.ReadLSN = e.LSN

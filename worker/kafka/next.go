@@ -1,6 +1,7 @@
 package kafka
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -147,6 +148,7 @@ func (s *Source) poll(ctx context.Context, out *pipeline.Slice) {
 		}
 	}()
 	fetches := s.client.PollRecords(ctx, mostPolled)
+	first := len(s.pending)
 	fetches.EachPartition(func(f kgo.FetchTopicPartition) {
 		t := s.byTopic[f.Topic]
 		if t == nil || t.stopped.Load() {
@@ -166,6 +168,46 @@ func (s *Source) poll(ctx context.Context, out *pipeline.Slice) {
 		}
 		s.pending = append(s.pending, stretch{t, p, f.Records, end})
 	})
+	s.pending = append(s.pending[:first], mingled(s.pending[first:])...)
+}
+
+// mingled puts what was fetched of a table's several partitions into the order in which
+// it was written, as far as the records' times tell, so that little comes late. The
+// order within a partition stays.
+func mingled(fetched []stretch) []stretch {
+	out := make([]stretch, 0, len(fetched))
+	of := map[*table][]stretch{}
+	for _, st := range fetched {
+		if st.table.several() {
+			of[st.table] = append(of[st.table], st)
+		} else {
+			out = append(out, st)
+		}
+	}
+	for _, lanes := range of {
+		var all []stretch // of one record each, to begin with
+		var at []int64
+		for _, lane := range lanes {
+			newest := int64(0)
+			for i, rec := range lane.records {
+				newest = max(newest, rec.Timestamp.UnixMilli())
+				all, at = append(all, stretch{lane.table, lane.partition, lane.records[i : i+1 : i+1], lane.end}), append(at, newest)
+			}
+		}
+		order := make([]int, len(all))
+		for i := range order {
+			order[i] = i
+		}
+		slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(at[i], at[j]) })
+		for _, i := range order {
+			if n := len(out); n > 0 && out[n-1].table == all[i].table && out[n-1].partition == all[i].partition {
+				out[n-1].records = append(out[n-1].records, all[i].records...)
+			} else {
+				out = append(out, all[i])
+			}
+		}
+	}
+	return out
 }
 
 // refusedFetch judges why a partition could not be fetched.

@@ -143,9 +143,10 @@ func (t *table) add(b *builder, p *partition, e *debezium.Event, offset int64) e
 		return err
 	}
 	c.Position = position
-	if generation > 0 && t.order.Generation > generation {
+	if generation > 0 && t.order.Generation > generation && !t.several() {
 		// What was deleted before the table was read anew stands in no event: what is
-		// not read again is not there any more.
+		// not read again is not there any more. Of several partitions it is not certain
+		// which changes came before.
 		b.changes = append(b.changes, change.Change{
 			Op: change.Truncate, Before: -1, After: -1, Other: -1, Partition: p.number, Offset: offset,
 			Position: catalog.Position{Generation: t.order.Generation}, LSN: e.LSN, CommitTime: e.CommitTime,
