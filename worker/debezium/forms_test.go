@@ -117,6 +117,7 @@ func TestFormsOfValues(t *testing.T) {
 		{Config{}, "tstzrange", `"empty"`, "empty"},
 		{Config{}, "text[]", `["[Ljava.lang.String;@19bdefbf","[Ljava.lang.String;@13b7690b"]`, textUnfit},
 		{Config{}, "jsonb[]", `["[[Ljava.lang.String;@3d245fb0"]`, textUnfit},
+		{Config{}, "uuid[]", `["[Ljava.util.UUID;@19bdefbf"]`, textUnfit},
 		{Config{}, "text[]", `["[Ljava.lang.String;@x"]`, "{[Ljava.lang.String;@x}"},
 		{Config{}, "domain:range", `"[1,10)"`, "[1,10)"},
 		{Config{}, "domain:range", `"empty"`, "empty"},

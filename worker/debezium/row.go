@@ -219,7 +219,6 @@ func (l *listOf) add(value cell) {
 		if l.column.elem.fixed {
 			v.list = typemap.AppendElemFixed(v.list, value.fixed)
 		} else {
-			l.unfit = l.unfit || isJavaObject(value.bytes)
 			v.list = typemap.AppendElemBytes(v.list, value.bytes)
 		}
 	}

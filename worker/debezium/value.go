@@ -95,6 +95,9 @@ func (v *values) scalar(c *column, t token) (cell, error) {
 		if v.isPlaceholder(t.text) {
 			return unavailable, nil
 		}
+		if c.inList && isJavaObject(t.text) {
+			return unfit, nil
+		}
 		if c.family == familyText && !c.zoned && !c.domain { // the most by far
 			if !utf8.Valid(t.text) {
 				return cell{}, c.refuse("it is not UTF-8")
