@@ -26,8 +26,8 @@ type stretch struct {
 // mostPolled bounds how many records are taken from the client at once.
 const mostPolled = 20_000
 
-// quiet is for how long nothing must have come before what waits for the end of its
-// transaction is handed over without.
+// quiet is for how long nothing must have come before a transaction counts as over
+// though its partition may not be at its end.
 const quiet = 2 * time.Second
 
 // Next implements pipeline.Source.
@@ -309,8 +309,9 @@ func (s *Source) handOver(out *pipeline.Slice) error {
 		if b == nil || !b.moved || t.half != nil || t.stopped.Load() || given(out, t) {
 			continue
 		}
-		atEnd := t.atEnd() && !s.fetched(t)
-		if !atEnd && s.cfg.Clock().Sub(t.readAt) < quiet {
+		still := s.cfg.Clock().Sub(t.readAt) >= quiet
+		atEnd := (t.atEnd() || still) && !s.fetched(t)
+		if !atEnd && !still {
 			held += b.size()
 			holding = append(holding, t)
 			continue

@@ -23,6 +23,7 @@ type arrival struct {
 	decoder *debezium.Decoder
 	id      string
 	offsets []catalog.PartitionOffset // none: the topic does not exist yet
+	now     extent                    // of the topic
 }
 
 // begin takes an arrival in.
@@ -43,7 +44,7 @@ func (t *table) begin(a arrival) error {
 		}
 	}
 	for _, o := range a.offsets {
-		p := &partition{number: o.Partition, next: o.Next, handed: o.Next}
+		p := &partition{number: o.Partition, next: o.Next, handed: o.Next, atEnd: o.Next >= a.now.partitions[o.Partition].end}
 		p.sequence = t.order.Lanes[o.Partition].Sequence
 		t.parts[o.Partition] = p
 	}
@@ -276,7 +277,7 @@ func (s *Source) describe(ctx context.Context, tables []*table) (Description, bo
 
 // prepare makes what Next needs to begin with a table.
 func (s *Source) prepare(ctx context.Context, t *table, d Description, now extent) (arrival, *catalog.Error) {
-	a := arrival{table: t, id: now.id, epoch: d.Epoch}
+	a := arrival{table: t, id: now.id, epoch: d.Epoch, now: now}
 	if now.denied {
 		return a, catalog.Errorf(catalog.Denied, catalog.CodeKafkaDenied, "allow the client to describe and read the topic", "the brokers do not let topic %s be read", t.topic)
 	}
