@@ -34,6 +34,7 @@ type shop struct {
 	skips    map[Record]Skip
 	password catalog.Secret
 	clients  []kgo.Opt
+	notes    *kept // nil: none
 	limits   Limits
 	observer *pipelinetest.Observer // what the registry would know
 }
@@ -206,6 +207,9 @@ func (s *shop) config() Config {
 			}
 			return d, nil
 		},
+	}
+	if s.notes != nil {
+		cfg.Notes = s.notes
 	}
 	if os.Getenv("KAFKA_TEST_LOG") != "" {
 		cfg.Logger = slog.New(slog.NewTextHandler(os.Stderr, nil))

@@ -50,7 +50,6 @@ type table struct {
 type partition struct {
 	number   int32
 	next     int64       // the offset to read next
-	handed   int64       // what was handed over ends before it
 	atEnd    bool        // next was the partition's end when it was last looked at
 	sequence catalog.LSN // of the newest streamed change
 }
@@ -123,9 +122,6 @@ func (t *table) seal(whole bool) (*change.Batch, error) {
 	if b.told {
 		s := *t.snapshot
 		out.Snapshot = &s
-	}
-	for _, p := range t.parts {
-		p.handed = p.next
 	}
 	t.build, t.half, t.open = nil, nil, !whole && (len(b.changes) > 0 || t.open)
 	return out, nil
