@@ -34,6 +34,7 @@ func (d *Decoder) readAvro(ctx context.Context, value []byte, into *change.Rows)
 	}
 	r := avroReader{b: value[avroHeader:], steps: minSteps + 4*len(value)}
 	t := schema.root
+	d.used = schema.plan
 	if err := d.avroEnvelope(&r, schema, t, into); err != nil {
 		return false, err
 	}

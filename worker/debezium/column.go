@@ -232,8 +232,10 @@ func (c *column) describe(d described) bool {
 		// A float is refused where it stands, with what to do about it.
 		return d.kind == kindString || d.kind == kindBytes && d.name == nameDecimal || d.kind == kindStruct || d.kind == kindFloat
 	case familyBytes:
+		c.bytesIn(d)
 		return d.kind == kindBytes || d.kind == kindString
 	case familyOpaque, familyGeometric, familyListText: // likewise
+		c.bytesIn(d)
 		return true
 	case familyDate:
 		return d.kind == kindInt && (d.name == nameDate || d.name == nameConnectDate) || d.kind == kindString
@@ -260,11 +262,19 @@ func (c *column) describe(d described) bool {
 		if d.kind == kindList && d.elem != nil {
 			elem := *c.elem
 			c.elem = &elem
+			c.bytesIn(*d.elem)
 			return elem.domain || c.elem.describe(*d.elem)
 		}
-		return d.kind == kindBytes || d.kind == kindString
+		return d.kind != kindList // Debezium says boolean of bit(1)[]: the value decides
 	}
 	return false
+}
+
+// bytesIn notes that bytes come as bytes, whatever the configuration says.
+func (c *column) bytesIn(d described) {
+	if d.kind == kindBytes {
+		c.binary = Bytes
+	}
 }
 
 // intBits are those of the lake's type: a smallint that became an integer is no change
@@ -321,6 +331,7 @@ var units = map[string]int64{
 // plan is how the rows of records with one schema, or with none, are read.
 type plan struct {
 	columns []column
+	mute    []int          // columns whose large values come as NULL when they did not change
 	byName  map[string]int // -1: known, and passed over
 }
 
@@ -338,7 +349,17 @@ func newPlan(cfg *Config) *plan {
 			p.byName[name] = -1
 		}
 	}
+	p.findMute()
 	return p
+}
+
+func (p *plan) findMute() {
+	p.mute = nil
+	for i := range p.columns {
+		if p.columns[i].isMute() {
+			p.mute = append(p.mute, i)
+		}
+	}
 }
 
 // with returns the plan of records whose schema describes the row's fields so.
@@ -353,6 +374,7 @@ func (p *plan) with(fields []field) (*plan, *catalog.Error) {
 			return nil, retyped(&p.columns[i], f.described)
 		}
 	}
+	out.findMute()
 	return out, nil
 }
 

@@ -41,6 +41,7 @@ func (d *Decoder) readJSON(value []byte, into *change.Rows) (null bool, err erro
 	if p, err = d.blockAt(&s); err != nil {
 		return false, err
 	}
+	d.used = p
 	more, err = m.next(&s)
 	if err != nil {
 		return false, err

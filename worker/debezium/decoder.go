@@ -39,9 +39,12 @@ type BinaryForm uint8
 
 // The forms.
 const (
-	Base64    BinaryForm = iota // "bytes" and "base64"
+	Base64    BinaryForm = iota // "base64"
 	Base64URL                   // "base64-url-safe"
 	Hex                         // "hex"
+	// Bytes is "bytes", Debezium's default: base64 in JSON too, but of the four only this
+	// one has a placeholder for large values that did not change.
+	Bytes
 )
 
 // DecimalForm is how numerics stand in what comes without a schema: the connector's
@@ -86,6 +89,7 @@ type Decoder struct {
 	values
 	cfg   Config
 	plain *plan // of records without a schema
+	used  *plan // of the record at hand
 	shape shape
 	block block // the schema of the last record that had one in JSON
 	avro  map[uint32]*avroSchema
@@ -106,6 +110,7 @@ func New(cfg Config) (*Decoder, error) {
 	}
 	d := &Decoder{cfg: cfg, plain: newPlan(&cfg), avro: map[uint32]*avroSchema{}}
 	d.placeholder = []byte(cfg.Placeholder)
+	d.listPlaceholders = listPlaceholders(cfg.Placeholder)
 	d.monetary = monetaryOf(cfg.Monetary)
 	return d, nil
 }
@@ -133,7 +138,7 @@ func (d *Decoder) decode(ctx context.Context, rec *Record, into *change.Rows) (E
 	if len(rec.Value) == 0 {
 		return tombstone, nil
 	}
-	d.e = envelope{before: -1, after: -1}
+	d.e, d.used = envelope{before: -1, after: -1}, d.plain
 	if rec.Value[0] == avroMagic {
 		null, err := d.readAvro(ctx, rec.Value, into)
 		if err != nil || null {

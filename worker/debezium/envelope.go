@@ -225,7 +225,15 @@ func (d *Decoder) event(ctx context.Context, e *envelope, rec *Record, into *cha
 	default:
 		return none, undecodable("its operation is none that is known")
 	}
-	return ev, ev.read(o)
+	if err := ev.read(o); err != nil {
+		return none, err
+	}
+	if ev.After >= 0 {
+		if err := d.listen(&ev, into); err != nil {
+			return none, err
+		}
+	}
+	return ev, nil
 }
 
 // read sets how the row was read, if it was.

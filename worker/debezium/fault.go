@@ -55,6 +55,8 @@ func (f BinaryForm) String() string {
 		return "base64-url-safe"
 	case Hex:
 		return "hex"
+	case Bytes:
+		return "bytes in base64"
 	}
 	return "unknown"
 }

@@ -2,6 +2,7 @@ package debezium
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/lakeweir/lakeweir/catalog"
 	"github.com/lakeweir/lakeweir/catalog/typemap"
@@ -161,6 +162,9 @@ func (d *Decoder) jsonList(s *scanner, c *column) (cell, error) {
 	if c.family != familyList && c.family != familyListText {
 		return cell{}, c.refuse("it comes as an array")
 	}
+	if c.family == familyListText {
+		return d.jsonListText(s)
+	}
 	s.i++
 	l := listOf{values: &d.values, column: c}
 	l.begin()
@@ -170,7 +174,7 @@ func (d *Decoder) jsonList(s *scanner, c *column) (cell, error) {
 				return cell{}, err
 			}
 		}
-		if c.family == familyListText || s.space() == '[' {
+		if s.space() == '[' {
 			if err := s.skip(); err != nil {
 				return cell{}, err
 			}
@@ -185,6 +189,23 @@ func (d *Decoder) jsonList(s *scanner, c *column) (cell, error) {
 	}
 	s.i++
 	return l.end(), nil
+}
+
+// jsonListText reads an array of which the lake has the server's text: that of an empty
+// one is known.
+func (d *Decoder) jsonListText(s *scanner) (cell, error) {
+	start := s.i
+	if err := s.skip(); err != nil {
+		return cell{}, err
+	}
+	raw := s.b[start:s.i]
+	if slices.Contains(d.listPlaceholders, string(raw)) {
+		return unavailable, nil
+	}
+	if len(bytes.Trim(raw[1:len(raw)-1], " \t\r\n")) == 0 {
+		return bytesCell([]byte("{}")), nil
+	}
+	return unfit, nil
 }
 
 // listOf puts a list together.

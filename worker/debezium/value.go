@@ -61,8 +61,9 @@ func store(rows *change.Rows, row, col int, fixed bool, c cell) {
 
 // values turns values into cells. It keeps room for what it makes on the way.
 type values struct {
-	placeholder []byte
-	monetary    monetary
+	placeholder      []byte
+	listPlaceholders []string // in JSON
+	monetary         monetary
 
 	text []byte // an unescaped string
 	buf  []byte // a decoded value
@@ -263,7 +264,7 @@ func (v *values) binary(c *column, t token) ([]byte, error) {
 	}
 	var err error
 	switch c.binary {
-	case Base64:
+	case Base64, Bytes:
 		v.buf, err = base64.StdEncoding.AppendDecode(v.buf[:0], t.text)
 	case Base64URL:
 		v.buf, err = base64.URLEncoding.AppendDecode(v.buf[:0], t.text)
