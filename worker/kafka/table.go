@@ -12,8 +12,8 @@ import (
 	"github.com/lakeweir/lakeweir/worker/pipeline"
 )
 
-// table is one table and its topic. What is below began belongs to Next once the table
-// is under way, and to the keeper of topics before.
+// table is one table and its topic. From began on, it belongs to Next; what is before
+// is written before that, or says whose it is.
 type table struct {
 	cfg    *catalog.Table
 	name   string
@@ -42,8 +42,6 @@ type table struct {
 	build    *builder
 	half     *half
 	readAt   time.Time // when the newest record came
-	// open says that what was handed over ends in a transaction that may go on.
-	open bool
 }
 
 // partition is one partition of a table's topic.
@@ -123,7 +121,7 @@ func (t *table) seal(whole bool) (*change.Batch, error) {
 		s := *t.snapshot
 		out.Snapshot = &s
 	}
-	t.build, t.half, t.open = nil, nil, !whole && (len(b.changes) > 0 || t.open)
+	t.build, t.half = nil, nil
 	return out, nil
 }
 
