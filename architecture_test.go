@@ -44,6 +44,7 @@ var mayImport = map[string][]string{
 	"worker/pipeline/": {"catalog", "worker/change", "worker/fold", "worker/fold/foldtest", "worker/pipeline"},
 	"worker/postgres":  {"catalog", "catalog/typemap", "worker/change", "worker/pipeline"},
 	"worker/debezium":  {"catalog", "catalog/typemap", "worker/change"},
+	"worker/kafka":     {"catalog", "catalog/typemap", "worker/change", "worker/debezium", "worker/pipeline"},
 	"worker/lake":      {"catalog", "catalog/typemap", "worker/change", "worker/columnar", "worker/fold", "worker/keyindex", "worker/pipeline"},
 	"worker/lake/":     {"e2e/readers"}, // test kits
 	"worker/reconcile": {"catalog", "catalog/typemap", "worker/change", "worker/fold", "worker/pipeline"},
@@ -81,7 +82,7 @@ var onlyIn = map[string][]string{
 	"github.com/pressly/goose/v3":                {"migrations"},
 	"github.com/spf13/cobra":                     {"cmd/lakeweir"},
 	"github.com/a-h/templ":                       {"orchestrator/dashboard"},
-	"github.com/twmb/franz-go":                   {"worker/kafka", "worker/debezium", "orchestrator/preflight", "bench", "e2e"},
+	"github.com/twmb/franz-go":                   {"worker/kafka", "orchestrator/preflight", "bench", "e2e"},
 	"github.com/fergusstrange/embedded-postgres": {"orchestrator/localpg"},
 }
 

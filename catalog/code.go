@@ -43,6 +43,10 @@ const (
 	CodeSourceAttached  Code = "source.partition_attached" // rows came with a partition and cannot be read
 	CodeSourceDetached  Code = "source.partition_detached" // rows went with a partition that was detached, dropped or truncated
 
+	// Reading topics: worker/kafka.
+	CodeKafkaUnreachable Code = "kafka.unreachable" // no connection to the brokers, or to the registry of schemas
+	CodeKafkaDenied      Code = "kafka.denied"      // the brokers refuse the client, or a certificate is not trusted
+
 	// What stops a table: worker/pipeline and below it.
 	CodeGap            Code = "gap"                     // changes are missing between the lake's cursor and what the source still has
 	CodeSchemaChanged  Code = "schema.changed"          // the table's columns are not those the lake has
@@ -72,8 +76,7 @@ const (
 	CodeConnectorUnreachable Code = "connector.unreachable" // Kafka Connect cannot be reached, or answers with an error of its own
 	CodeConnectorUnmanaged   Code = "connector.unmanaged"   // source.yaml names no Kafka Connect, or the source has no connector
 
-	// Findings in Kafka: orchestrator/preflight.
-	CodeKafkaUnreachable Code = "kafka.unreachable"   // no broker can be reached
+	// Further findings in Kafka: orchestrator/preflight.
 	CodeTopicMissing     Code = "topic.missing"       // a table has no topic
 	CodeTopicPartitions  Code = "topic.partitions"    // a table's topic has several partitions
 	CodeTopicCompacted   Code = "topic.compacted"     // a table's topic is compacted: history is lost

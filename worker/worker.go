@@ -11,6 +11,7 @@ import (
 
 	"github.com/lakeweir/lakeweir/catalog"
 	"github.com/lakeweir/lakeweir/catalog/registry"
+	"github.com/lakeweir/lakeweir/worker/kafka"
 	"github.com/lakeweir/lakeweir/worker/lake"
 	"github.com/lakeweir/lakeweir/worker/pipeline"
 	"github.com/lakeweir/lakeweir/worker/postgres"
@@ -24,10 +25,12 @@ type Config struct {
 	// when no column is tokenized.
 	DSN      catalog.Secret
 	TokenKey catalog.Secret
-	Lake     lake.Config
-	Registry *registry.Registry
-	Version  string // of the program, for the registry
-	Logger   *slog.Logger
+	// KafkaPassword is that of the source's kafka.sasl, resolved; empty where there is none.
+	KafkaPassword catalog.Secret
+	Lake          lake.Config
+	Registry      *registry.Registry
+	Version       string // of the program, for the registry
+	Logger        *slog.Logger
 	// Memory is about how many bytes the worker takes, without a key index larger
 	// than a quarter of it; default DefaultMemory, at least LeastMemory. Limits, Reader
 	// and Lake get their parts of it where they leave a bound open.
@@ -36,8 +39,10 @@ type Config struct {
 	// the Go runtime's memory limit.
 	OwnProcess bool
 	Limits     pipeline.Limits
-	// Reader bounds what reading the source takes; zero means defaults.
+	// Reader and Kafka bound what reading the source takes, or its topics; zero means
+	// defaults.
 	Reader postgres.Limits
+	Kafka  kafka.Limits
 }
 
 // Run runs the source until the context ends, then saves what it has read and
@@ -80,18 +85,18 @@ func Run(ctx context.Context, cfg Config) error {
 	defer func() { stopObserver(); <-observed }()
 
 	run := func() error {
-		reader := postgres.New(postgres.Config{
-			Source: cfg.Source, DSN: cfg.DSN, Logger: cfg.Logger, Limits: cfg.Reader,
-			Notes: slotNotes{registry: cfg.Registry, source: cfg.Source}, TableNotes: tableNotes{registry: cfg.Registry, source: cfg.Source.Name},
-			Partitions: partitions{cfg},
-			Seal:       masks.seal,
-			Unseal:     masks.unseal, MaskText: masks.maskText,
-		})
-		return pipeline.New(pipeline.Config{
-			Source: cfg.Source, Tables: cfg.Tables, Reader: reader, Lake: l.ForSource(cfg.Source),
+		p := pipeline.Config{
+			Source: cfg.Source, Tables: cfg.Tables, Lake: l.ForSource(cfg.Source),
 			Mask: masks.mask, Observer: observer, Logger: cfg.Logger, Limits: cfg.Limits,
-			Rereads: &rereads{registry: cfg.Registry, source: cfg.Source.Name, masks: masks},
-		}).Run(ctx)
+		}
+		var err error
+		if p.Reader, err = newReader(ctx, cfg, masks); err != nil {
+			return err
+		}
+		if _, ok := p.Reader.(pipeline.Rereader); ok {
+			p.Rereads = &rereads{registry: cfg.Registry, source: cfg.Source.Name, masks: masks}
+		}
+		return pipeline.New(p).Run(ctx)
 	}
 	if err := again(ctx, cfg, run); err != nil {
 		return fmt.Errorf("run source %s: %w", cfg.Source.Name, err)

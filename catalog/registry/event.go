@@ -21,6 +21,8 @@ const (
 	CameBack      EventKind = "came_back"      // a file names it again; detail: file
 	Started       EventKind = "started"        // a worker began to read it; detail: worker, cursor
 	Reconciled    EventKind = "reconciled"     // detail: differing, sourceRows, lakeRows, cursor
+	SkipAsked     EventKind = "skip_asked"     // a person has a record passed by; detail: partition, offset, reason, by
+	RecordSkipped EventKind = "record_skipped" // a worker has passed it by; detail: partition, offset, code, reason, by
 	Partitions    EventKind = "partitions"     // partitions came with rows, or went with some; detail: attached or gone; repaired once it is mended
 )
 

@@ -78,6 +78,10 @@ func runRun(ctx context.Context, app *App, opts RunOptions) error {
 	if err != nil {
 		return err
 	}
+	kafkaPassword, err := resolveKafkaPassword(source)
+	if err != nil {
+		return err
+	}
 	lakeConfig, err := opts.Lake.config(app)
 	if err != nil {
 		return err
@@ -96,7 +100,7 @@ func runRun(ctx context.Context, app *App, opts RunOptions) error {
 	}
 	app.Log.InfoContext(ctx, "running", "source", source.Name, "tables", len(tables))
 	run := worker.Config{
-		Source: source, Tables: tables, DSN: dsn, TokenKey: tokenKey, Lake: lakeConfig,
+		Source: source, Tables: tables, DSN: dsn, TokenKey: tokenKey, KafkaPassword: kafkaPassword, Lake: lakeConfig,
 		Registry: reg, Version: readBuildVersion().Version, Logger: app.Log,
 		Memory: memory, OwnProcess: app.env("GOMEMLIMIT", "") == "",
 	}
@@ -104,6 +108,14 @@ func runRun(ctx context.Context, app *App, opts RunOptions) error {
 		return runWithConnector(ctx, app, run)
 	}
 	return worker.Run(ctx, run)
+}
+
+// resolveKafkaPassword returns the secret of kafka.sasl; empty where there is none.
+func resolveKafkaPassword(source *catalog.Source) (catalog.Secret, error) {
+	if source.Kafka == nil || source.Kafka.SASL == nil {
+		return "", nil
+	}
+	return resolveSecret(source.File+": kafka.sasl.password", string(source.Kafka.SASL.Password))
 }
 
 // parseMemory reads an amount of memory such as 512MiB or 2GiB.

@@ -55,6 +55,7 @@ func commands() []command {
 		{groupConfigure, newConnectorCommand},
 		{groupRun, newDemoCommand},
 		{groupRun, newRunCommand},
+		{groupRun, newSkipCommand},
 		{groupInspect, newStatusCommand},
 		{groupInspect, newGetCommand},
 		{groupInspect, newDescribeCommand},

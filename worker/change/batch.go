@@ -19,6 +19,14 @@ const (
 // other's key in OtherKey.
 type Change struct {
 	Op Op
+	// Late says that the change may stand before others of its table that were handed
+	// over earlier, and that it is not known to be one that was sent before. A source
+	// whose order of reading is not key order sets it; see pipeline.Source.
+	Late bool
+	// Partition and Offset are where in its topic the change stood; of tables that are
+	// read from a topic only.
+	Partition int32
+	Offset    int64
 	// Before and After are rows of the batch's Rows, or -1. Before may hold key
 	// columns only (the rest Absent). A Read and a Create have no Before.
 	Before, After int
@@ -32,10 +40,6 @@ type Change struct {
 	LSN           catalog.LSN // of the change itself; of a Read, the end of the log when it was read
 	TxID          uint64      // of the transaction; 0 for what was read
 	CommitTime    int64       // microseconds since 1970 UTC; of what was read, when, by the source's clock
-	// Late says that the change may stand before others of its table that were handed
-	// over earlier, and that it is not known to be one that was sent before. A source
-	// whose order of reading is not key order sets it; see pipeline.Source.
-	Late bool
 }
 
 // WasRead reports whether c comes from reading the source rather than from its log:
@@ -60,6 +64,10 @@ type Batch struct {
 	// Snapshot is the table's snapshot progress once this batch is saved, or nil
 	// when the batch does not move it. A batch may have Snapshot and no changes.
 	Snapshot *catalog.SnapshotProgress
+	// Offsets is where the reading of the table's topic stands once this batch is saved,
+	// or nil when the table is not read from a topic. A batch may have Offsets and no
+	// changes: then they are kept with the next changes, or after a while.
+	Offsets *catalog.TopicOffsets
 	// Whole reports that the batch ends where a transaction ends.
 	Whole bool
 	// Rereads are the requests of pipeline.Rereads that are answered once this batch

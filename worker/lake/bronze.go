@@ -41,6 +41,7 @@ func (b *bronze) Append(ctx context.Context, batches []*change.Batch, to pipelin
 	}
 	at := b.lake.now()
 	inOrder, late := newEventRows(b.schema, batches, at.UnixMicro()), newLateRows(b.schema, batches, at.UnixMicro(), to.Late)
+	inOrder.topic, late.topic = b.topic, b.topic
 	c.Rows = inOrder.len() + late.len()
 	w, err := b.writeRows(ctx, inOrder, b.day(at))
 	if err != nil {
@@ -109,6 +110,7 @@ type eventRows struct {
 	batches []*change.Batch // of each change
 	at      int64           // when they are saved, microseconds since 1970 UTC
 	version int32
+	topic   string
 	late    int64 // their number when they came late, else 0
 	bytes   int
 	held    []*change.Rows // of the batches
@@ -282,6 +284,15 @@ func (r *eventRows) appendColumn(name string, b array.Builder, lo, hi int) bool 
 		}
 	case colSchemaVersion:
 		appendInts[*array.Int32Builder](b, n, func(int) int32 { return r.version })
+	case colTopic:
+		sb := builder[*array.StringBuilder](b)
+		for range n {
+			sb.Append(r.topic)
+		}
+	case colPartition:
+		appendInts[*array.Int32Builder](b, n, func(i int) int32 { return at(i).Partition })
+	case colOffset:
+		appendInts[*array.Int64Builder](b, n, func(i int) int64 { return at(i).Offset })
 	case colLate:
 		if r.late == 0 {
 			return false // NULL

@@ -505,7 +505,7 @@ func TestAForeignTableIsLeftAlone(t *testing.T) {
 	src := source(3)
 	ident := src.LakeName(ordersTable().Name, catalog.Current)
 	require.NoError(t, l.cat.CreateNamespace(t.Context(), ident[:1], nil))
-	_, err := l.cat.CreateTable(t.Context(), ident, layout(catalog.Current, ordersSchema()))
+	_, err := l.cat.CreateTable(t.Context(), ident, layout(catalog.Current, ordersSchema(), false))
 	require.NoError(t, err)
 	_, err = l.ForSource(src).Open(t.Context(), ordersTable(), ordersSchema())
 	require.Equal(t, catalog.CodeLakeForeign, catalog.Public(err).Code)

@@ -25,6 +25,7 @@ type layer struct {
 	schema *catalog.Schema
 	ident  table.Identifier
 	name   string // for messages
+	topic  string // that the table is read from; empty when it is from none
 
 	tbl   *table.Table
 	fs    icebergio.WriteFileIO

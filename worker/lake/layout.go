@@ -32,6 +32,10 @@ const (
 	// colLate numbers the changes that came late by the commit that admitted them; it
 	// is NULL for all others.
 	colLate = "_late"
+	// Of tables that are read from topics, where the change stood.
+	colTopic     = "_topic"
+	colPartition = "_partition"
+	colOffset    = "_offset"
 
 	colUpdatedAt    = "_updated_at"
 	colIsDeleted    = "_is_deleted"
@@ -51,6 +55,7 @@ var (
 	typeInstant   = catalog.Type{Kind: catalog.TimestampTZ}
 	typeTextList  = catalog.Type{Kind: catalog.List, Elem: &typeText}
 	bronzeOwn     = []ownColumn{{colLSN, typeLong}, {colTxID, typeLong}, {colCommitLSN, typeLong}, {colOrdinal, typeLong}, {colGeneration, typeInt}, {colSourceTS, typeInstant}, {colSnapshot, typeBool}, {colIngestedAt, typeInstant}, {colUnavailable, typeTextList}, {colUnfit, typeTextList}, {colBeforeComplete, typeBool}, {colSchemaVersion, typeInt}, {colLate, typeLong}}
+	bronzeTopic   = []ownColumn{{colTopic, typeText}, {colPartition, typeInt}, {colOffset, typeLong}}
 	currentOwn    = []ownColumn{{colLSN, typeLong}, {colUpdatedAt, typeInstant}, {colIsDeleted, typeBool}, {colSourceTS, typeInstant}, {colFromSnapshot, typeBool}, {colGeneration, typeInt}, {colCommitLSN, typeLong}, {colOrdinal, typeLong}, {colUnavailable, typeTextList}}
 	historyOwn    = []ownColumn{{colValidFrom, typeInstant}, {colValidTo, typeInstant}, {colIsCurrent, typeBool}, {colLSN, typeLong}, {colHistoryOp, typeText}, {colGeneration, typeInt}, {colCommitLSN, typeLong}, {colOrdinal, typeLong}, {colSourceTS, typeInstant}, {colUnavailable, typeTextList}}
 	bronzeStructs = []string{colBefore, colAfter, colKey, colOtherKey}
@@ -113,9 +118,9 @@ func icebergType(t catalog.Type, next func() int) iceberg.Type {
 	return iceberg.PrimitiveTypes.String
 }
 
-// layout returns the Iceberg schema of a layer. The ids in it are provisional: the
-// catalog gives its own.
-func layout(layer catalog.Layer, s *catalog.Schema) *iceberg.Schema {
+// layout returns the Iceberg schema of a layer; topic says that its table is read from
+// one. The ids in it are provisional: the catalog gives its own.
+func layout(layer catalog.Layer, s *catalog.Schema, topic bool) *iceberg.Schema {
 	last := 0
 	next := func() int { last++; return last }
 	field := func(name string, t catalog.Type, required bool) iceberg.NestedField {
@@ -142,7 +147,11 @@ func layout(layer catalog.Layer, s *catalog.Schema) *iceberg.Schema {
 			}
 			fields = append(fields, iceberg.NestedField{ID: id, Name: name, Type: st})
 		}
-		return iceberg.NewSchema(0, own(fields, bronzeOwn)...)
+		fields = own(fields, bronzeOwn)
+		if topic {
+			fields = own(fields, bronzeTopic)
+		}
+		return iceberg.NewSchema(0, fields...)
 	}
 	identifiers := make([]int, 0, len(s.Key))
 	for i, c := range s.Columns {

@@ -21,6 +21,7 @@ const (
 	propLate          = "lakeweir.late"
 	propRemade        = "lakeweir.remade"
 	propEvents        = "lakeweir.events"  // of bronze: how many changes were ever appended
+	propOffsets       = "lakeweir.offsets" // of bronze: where the reading of the table's topic stands
 	propRebuilt       = "lakeweir.rebuilt" // the snapshot replaced all that the layer held
 )
 
@@ -58,6 +59,13 @@ func summaryOf(to pipeline.LayerState, batch string, version int) (iceberg.Prope
 			return nil, err
 		}
 		p[propSnapshot] = string(b)
+	}
+	if to.Offsets != nil {
+		b, err := json.Marshal(to.Offsets)
+		if err != nil {
+			return nil, err
+		}
+		p[propOffsets] = string(b)
 	}
 	return p, nil
 }
@@ -130,6 +138,12 @@ func parseState(p iceberg.Properties, name string) (pipeline.LayerState, error) 
 		st.Snapshot = new(catalog.SnapshotProgress)
 		if err := json.Unmarshal([]byte(v), st.Snapshot); err != nil {
 			return st, cursorLost(name, "its snapshot progress cannot be read")
+		}
+	}
+	if v := p[propOffsets]; v != "" {
+		st.Offsets = new(catalog.TopicOffsets)
+		if err := json.Unmarshal([]byte(v), st.Offsets); err != nil {
+			return st, cursorLost(name, "the offsets of its topic cannot be read")
 		}
 	}
 	return st, nil

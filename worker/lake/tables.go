@@ -91,7 +91,10 @@ func (l *Lake) openLayer(ctx context.Context, source *catalog.Source, t *catalog
 		return nil, err
 	}
 	ly := &layer{lake: l, kind: kind, source: t, schema: schema, ident: ident, name: dotted(ident)}
-	want := layout(kind, schema)
+	if source.Connector != nil {
+		ly.topic = source.Connector.Topic(t.Name)
+	}
+	want := layout(kind, schema, ly.topic != "")
 	tbl, err := l.cat.LoadTable(ctx, ident)
 	if errors.Is(err, icecat.ErrNoSuchTable) || errors.Is(err, icecat.ErrNoSuchNamespace) {
 		tbl, err = l.create(ctx, source, t, kind, ident, want)

@@ -115,7 +115,7 @@ func (k *keeper) write(ctx context.Context, l *layerFold, batches []*change.Batc
 		if i < len(steps)-1 {
 			end = after(*l.at, s.batches)
 		}
-		end.Late, end.Remade, end.Snapshot = l.at.Late, l.at.Remade, nil
+		end.Late, end.Remade, end.Snapshot, end.Offsets = l.at.Late, l.at.Remade, nil, nil
 		var c Commit
 		var err error
 		if s.resumed {

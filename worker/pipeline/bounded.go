@@ -52,7 +52,7 @@ func (k *keeper) foldParts(ctx context.Context, l *layerFold, batches []*change.
 		return k.foldBounded(ctx, l, own, whole, to)
 	}
 	mid := after(*l.at, first)
-	mid.Snapshot, mid.Cursor.Epoch = nil, to.Cursor.Epoch
+	mid.Snapshot, mid.Offsets, mid.Cursor.Epoch = nil, nil, to.Cursor.Epoch
 	step := k.foldBounded
 	if !disjoint(first, rest) {
 		step = k.write // the second may go on with what the first began

@@ -57,6 +57,15 @@ type Rereader interface {
 	Reread(q Reread)
 }
 
+// OffsetKeeper is an optional ability of a Source that reads topics: it is told how far
+// bronze holds each of them.
+//
+//	if k, ok := source.(pipeline.OffsetKeeper); ok { k.Saved(table, offsets) }
+type OffsetKeeper interface {
+	// Saved returns at once. Safe to call while Next runs.
+	Saved(table string, offsets *catalog.TopicOffsets)
+}
+
 // Reread is a request to read rows of a table again, by key.
 type Reread struct {
 	ID    int64
@@ -90,6 +99,8 @@ type Resume struct {
 	Cursor catalog.Cursor
 	// Snapshot is bronze's; nil for a table that was never read.
 	Snapshot *catalog.SnapshotProgress
+	// Offsets is bronze's; nil for a table that was never read from a topic.
+	Offsets *catalog.TopicOffsets
 	// Schema is the newest the registry knows, or nil. A source whose table has
 	// another shape faults the table with schema.changed.
 	Schema *catalog.Schema
@@ -173,6 +184,7 @@ var ErrMore = errors.New("there are more rows")
 type LayerState struct {
 	Cursor   catalog.Cursor
 	Snapshot *catalog.SnapshotProgress // bronze only
+	Offsets  *catalog.TopicOffsets     // bronze only, of tables that are read from a topic
 	// CommitTime is the newest commit time that the layer holds, in microseconds
 	// since 1970 UTC; 0 when it is empty.
 	CommitTime int64

@@ -36,6 +36,10 @@ type keeper struct {
 	yields func() bool
 	// whole says that bronze is known to end where a transaction ends.
 	whole bool
+	// passed is where the reading of the topic stands when that is not in bronze: only
+	// what is no row came since. offsetsAt is when bronze was last told.
+	passed    *catalog.TopicOffsets
+	offsetsAt time.Time
 	// wrong are keys whose rows in the layers are to be made anew, once these have come
 	// up with bronze; nil for none.
 	wrong *fold.KeySet
@@ -47,6 +51,10 @@ var errYields = errors.New("the fold is put off")
 // maxStale bounds how often a fold is made anew because another writer got in
 // between; past it the writer is no passer-by but a rival.
 const maxStale = 10
+
+// offsetsEvery is the shortest time between two commits that hold nothing but where the
+// reading of a topic stands. Reading such a stretch again is harmless.
+const offsetsEvery = time.Minute
 
 // catchUpRows is how many changes at a time a layer that lags takes from bronze.
 const catchUpRows = 50_000
@@ -119,6 +127,7 @@ func setBack(bronze LayerState, what string, than LayerState) error {
 func (k *keeper) save(ctx context.Context, table *catalog.Table, batches []*change.Batch, foldNow bool, now func() time.Time) (BatchRecord, error) {
 	rec := BatchRecord{Table: table.Name.String(), ID: uuid.NewString(), From: k.bronze.Cursor}
 	k.noteWrong(batches)
+	offsets := newestOffsets(batches, k.passed)
 	batches, late := k.unsaved(batches)
 	late, err := k.admitted(ctx, batches, late)
 	if err != nil {
@@ -128,8 +137,11 @@ func (k *keeper) save(ctx context.Context, table *catalog.Table, batches []*chan
 	count(&rec, batches)
 	count(&rec, late)
 	f := folding{table: table, before: k.bronze, batches: batches, late: late}
-	if len(batches)+len(late) > 0 {
+	if len(batches)+len(late) > 0 || k.offsetsDue(offsets, now()) {
 		to := after(k.bronze, batches)
+		if offsets != nil {
+			to.Offsets = offsets // also of batches of which bronze has every change
+		}
 		if len(late) > 0 {
 			to.Late++
 			to.CommitTime = after(to, late).CommitTime
@@ -140,10 +152,12 @@ func (k *keeper) save(ctx context.Context, table *catalog.Table, batches []*chan
 			return rec, fmt.Errorf("save to bronze: %w", err)
 		}
 		k.bronze, rec.Bronze = to, c
+		offsets, k.offsetsAt = nil, now()
 		if n := len(batches); n > 0 {
 			k.whole = batches[n-1].Whole
 		}
 	}
+	k.passed = offsets // not before: what failed to be saved has not been passed
 	rec.To = k.bronze.Cursor
 	if foldNow {
 		err := k.foldInto(ctx, &f, &rec)
@@ -160,6 +174,21 @@ func (k *keeper) save(ctx context.Context, table *catalog.Table, batches []*chan
 	}
 	rec.At = now()
 	return rec, nil
+}
+
+// newestOffsets returns where the reading stands after the batches.
+func newestOffsets(batches []*change.Batch, before *catalog.TopicOffsets) *catalog.TopicOffsets {
+	for _, b := range batches {
+		if b.Offsets != nil {
+			before = b.Offsets
+		}
+	}
+	return before
+}
+
+// offsetsDue reports whether where the reading stands is to be saved without changes.
+func (k *keeper) offsetsDue(offsets *catalog.TopicOffsets, now time.Time) bool {
+	return k.opened && offsets != nil && !offsets.Equal(k.bronze.Offsets) && now.Sub(k.offsetsAt) >= offsetsEvery
 }
 
 type progressKey struct {
@@ -179,6 +208,9 @@ func after(s LayerState, batches []*change.Batch) LayerState {
 		s.Cursor = b.End(s.Cursor)
 		if b.Snapshot != nil {
 			s.Snapshot = b.Snapshot
+		}
+		if b.Offsets != nil {
+			s.Offsets = b.Offsets
 		}
 		for i := range b.Changes {
 			s.CommitTime = max(s.CommitTime, b.Changes[i].CommitTime)

@@ -115,7 +115,7 @@ func (p *Pipeline) start(ctx context.Context) error {
 		if err != nil {
 			p.cfg.Logger.WarnContext(ctx, "the registry does not say which columns the table has", "table", t.table.ID(), "error", err)
 		}
-		resumes = append(resumes, Resume{Table: t.table, Cursor: state.Cursor, Snapshot: state.Snapshot, Schema: known})
+		resumes = append(resumes, Resume{Table: t.table, Cursor: state.Cursor, Snapshot: state.Snapshot, Offsets: state.Offsets, Schema: known})
 		t.state = running(state)
 		if known != nil && state != (LayerState{}) {
 			p.know(ctx, t, known)

@@ -119,7 +119,7 @@ func (k *keeper) remakeTo(ctx context.Context, l *layerFold, keys *fold.KeySet, 
 			end = to
 		}
 		end.Remade = l.at.Remade + 2 // an odd one means something else, see withMore
-		end.Snapshot = nil
+		end.Snapshot, end.Offsets = nil, nil
 		if err := m.follow(ctx, set); err != nil {
 			return total, err
 		}

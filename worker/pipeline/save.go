@@ -37,6 +37,8 @@ func (p *Pipeline) saveDue(ctx context.Context, force bool) {
 			p.save(ctx, t, batches, foldDue || hasRereads(batches))
 		case lags:
 			p.save(ctx, t, nil, foldDue)
+		case t.offsetsDue(t.passed, now) && !now.Before(t.retryAt):
+			p.save(ctx, t, nil, false)
 		}
 	}
 }
@@ -89,7 +91,10 @@ func (p *Pipeline) saved(ctx context.Context, r result) {
 			t.state = running(t.bronze)
 		}
 		p.answered(t, r.batches)
-		if len(r.batches) > 0 || r.record.Current != (Commit{}) || r.record.History != (Commit{}) {
+		if k, ok := p.cfg.Reader.(OffsetKeeper); ok && t.bronze.Offsets != nil {
+			k.Saved(t.table.Name.String(), t.bronze.Offsets)
+		}
+		if hasContent(r.batches) || r.record.Current != (Commit{}) || r.record.History != (Commit{}) {
 			p.cfg.Observer.Batch(ctx, r.record)
 		}
 	case passes(r.err):
@@ -104,6 +109,14 @@ func (p *Pipeline) saved(ctx context.Context, r result) {
 		p.stop(t, Fault{Table: t.table.Name.String(), State: quarantineState(r.err), Err: catalog.Public(r.err), Keep: true})
 	}
 	p.endStopped()
+}
+
+// hasContent reports whether the batches hold more than where the reading of a topic
+// stands.
+func hasContent(batches []*change.Batch) bool {
+	return slices.ContainsFunc(batches, func(b *change.Batch) bool {
+		return b.Offsets == nil || len(b.Changes) > 0 || b.Snapshot != nil || len(b.Rereads) > 0
+	})
 }
 
 // passes reports an error that waiting may mend. What others have made of a table of

@@ -170,11 +170,11 @@ func (r *Reconciler) late(table *catalog.Table, where *string) func() *catalog.E
 func (r *Reconciler) pin(ctx context.Context, src *source, table *catalog.Table, m moment) (*cut, error) {
 	var where string
 	err := r.until(ctx, func(ctx context.Context) (bool, error) {
-		through, err := src.confirmed(ctx, r.cfg.Source.Slot)
+		through, known, err := r.confirmed(ctx, src)
 		if err != nil {
 			return false, err
 		}
-		if through == 0 {
+		if !known {
 			where = "the source has no replication slot " + r.cfg.Source.Slot
 			return false, nil
 		}
@@ -205,6 +205,21 @@ func (r *Reconciler) pin(ctx context.Context, src *source, table *catalog.Table,
 		where = at
 		return ok, err
 	}, r.late(table, &where))
+}
+
+// confirmed returns up to where bronze is known to be complete by what the slot may
+// forget; false when there is no slot. A connector's slot says what is in Kafka, which
+// is nothing about the lake: there only the worker knows.
+func (r *Reconciler) confirmed(ctx context.Context, src *source) (catalog.LSN, bool, error) {
+	if r.cfg.Source.Capture == catalog.Debezium {
+		if r.cfg.Through == nil {
+			return 0, false, catalog.Errorf(catalog.Invalid, catalog.CodeReconcile, "name the registry with --registry",
+				"how far the lake has come with source %s is known to the registry alone", r.cfg.Source.Name)
+		}
+		return 0, true, nil
+	}
+	through, err := src.confirmed(ctx, r.cfg.Source.Slot)
+	return through, through > 0, err
 }
 
 // pinLayers takes the layers as they are, when they have come far enough and stand

@@ -1,0 +1,193 @@
+package worker_test
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/lakeweir/lakeweir/catalog"
+	"github.com/lakeweir/lakeweir/catalog/registry"
+	"github.com/lakeweir/lakeweir/worker/reconcile"
+)
+
+// desk does to the source what a test says and writes to topics what a connector would.
+type desk struct {
+	*rig
+	client *kgo.Client
+	commit catalog.LSN // the end of the last transaction
+	read   catalog.LSN // where the existing rows were read
+	tx     int
+}
+
+// newDesk makes a rig whose source is read from topics.
+func newDesk(t *testing.T, files map[string]string) *desk {
+	t.Helper()
+	r := newRig(t, "", files)
+	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.AllowAutoTopicCreation(), kfake.DefaultNumPartitions(1))
+	require.NoError(t, err)
+	t.Cleanup(cluster.Close)
+	r.source.Capture = catalog.Debezium
+	r.source.Kafka = &catalog.Kafka{Brokers: cluster.ListenAddrs()}
+	r.source.Connector = &catalog.Connector{TopicPrefix: "shop", Format: catalog.FormatJSON}
+	r.sync()
+	r.exec("CREATE SCHEMA IF NOT EXISTS lakeweir; CREATE TABLE IF NOT EXISTS lakeweir.heartbeat (id int PRIMARY KEY, at timestamptz)")
+	client, err := kgo.NewClient(kgo.SeedBrokers(cluster.ListenAddrs()...), kgo.AllowAutoTopicCreation())
+	require.NoError(t, err)
+	t.Cleanup(client.Close)
+	return &desk{rig: r, client: client}
+}
+
+func (d *desk) end() catalog.LSN {
+	var text string
+	require.NoError(d.t, d.conn.QueryRow(d.t.Context(), "select pg_current_wal_insert_lsn()::text").Scan(&text))
+	lsn, err := catalog.ParseLSN(text)
+	require.NoError(d.t, err)
+	return lsn
+}
+
+// tell runs a statement and writes what it did as one event; body is its before, after
+// and op.
+func (d *desk) tell(sql, table, key, body, snapshot string) {
+	d.t.Helper()
+	lsn := d.end()
+	if sql != "" {
+		d.exec(sql)
+	}
+	var at int64
+	require.NoError(d.t, d.conn.QueryRow(d.t.Context(), "select (extract(epoch from clock_timestamp()) * 1e6)::int8").Scan(&at))
+	d.tx++
+	sequence, how := any(nil), any(nil)
+	if snapshot != "" {
+		if d.read == 0 {
+			d.read = lsn
+		}
+		lsn, how = d.read, snapshot
+	}
+	if snapshot == "" && d.commit > 0 {
+		sequence = strconv.FormatUint(uint64(d.commit), 10)
+	}
+	pair, err := json.Marshal([]any{sequence, strconv.FormatUint(uint64(lsn), 10)})
+	require.NoError(d.t, err)
+	value := map[string]any{}
+	require.NoError(d.t, json.Unmarshal([]byte(body), &value))
+	schema, name, _ := strings.Cut(table, ".")
+	value["source"] = map[string]any{"lsn": lsn, "sequence": string(pair), "txId": d.tx, "ts_us": at, "ts_ms": at / 1000, "snapshot": how, "schema": schema, "table": name}
+	text, err := json.Marshal(value)
+	require.NoError(d.t, err)
+	d.produce(table, key, string(text))
+	d.commit = d.end()
+}
+
+func (d *desk) produce(table, key, value string) {
+	d.t.Helper()
+	rec := &kgo.Record{Topic: "shop." + table, Value: []byte(value)}
+	if key != "" {
+		rec.Key = []byte(key)
+	}
+	require.NoError(d.t, d.client.ProduceSync(d.t.Context(), rec).FirstErr())
+}
+
+// beat writes a heartbeat.
+func (d *desk) beat() {
+	d.tell("", "lakeweir.heartbeat", `{"id":1}`, `{"before":null,"after":{"id":1,"at":"2026-11-30T00:00:00Z"},"op":"u"}`, "")
+}
+
+// beatUntil writes heartbeats until every table is as ok says.
+func (d *desk) beatUntil(ok func(*registry.TableView) bool) {
+	d.t.Helper()
+	d.wait(func(v *registry.TableView) bool {
+		if !ok(v) {
+			d.beat()
+			return false
+		}
+		return true
+	})
+}
+
+// proved compares all tables, while heartbeats go on.
+func (d *desk) proved() {
+	d.t.Helper()
+	done := make(chan map[string]*reconcile.Result, 1)
+	go func() { done <- d.compare(reconcile.Config{}) }()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case results := <-done:
+			require.Len(d.t, results, len(d.tables))
+			for name, result := range results {
+				require.True(d.t, result.Equal(), result.Text())
+				require.Equal(d.t, result.SourceRows, result.LakeRows, name)
+			}
+			return
+		case <-tick.C:
+			d.beat()
+		}
+	}
+}
+
+// TestASourceIsReplicatedFromTopics: rows, history, where they stood, a proof that all
+// is equal, a record that cannot be read, and a restart.
+func TestASourceIsReplicatedFromTopics(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, map[string]string{
+		"public.orders.yaml": "table: public.orders\nprimary_key: [id]\nscd: [1, 2]\n",
+		"public.idle.yaml":   "table: public.idle\nprimary_key: [id]\nscd: [1]\n",
+	})
+	d.exec("CREATE TABLE orders (id int PRIMARY KEY, note text, amount numeric(12,2), twice int GENERATED ALWAYS AS (id * 2) STORED)")
+	d.exec("CREATE TABLE idle (id int PRIMARY KEY)")
+	d.tell("INSERT INTO orders VALUES (1, 'one', 1.10)", "public.orders", `{"id":1}`, `{"before":null,"after":{"id":1,"note":"one","amount":"1.10","twice":2},"op":"r"}`, "first")
+	d.tell("INSERT INTO orders VALUES (2, 'two', 2.20)", "public.orders", `{"id":2}`, `{"before":null,"after":{"id":2,"note":"two","amount":"2.20","twice":4},"op":"r"}`, "last")
+	d.tell("UPDATE orders SET note = 'uno' WHERE id = 1", "public.orders", `{"id":1}`, `{"before":null,"after":{"id":1,"note":"uno","amount":"1.10"},"op":"u"}`, "")
+	d.tell("DELETE FROM orders WHERE id = 2", "public.orders", `{"id":2}`, `{"before":{"id":2,"note":"","amount":"0"},"after":null,"op":"d"}`, "")
+	d.produce("public.orders", `{"id":2}`, "")
+	d.tell("INSERT INTO orders VALUES (3, 'drei', NULL)", "public.orders", `{"id":3}`, `{"before":null,"after":{"id":3,"note":"drei","amount":null},"op":"c"}`, "")
+	d.start()
+	want := d.end()
+	streams := func(v *registry.TableView) bool { return v.State == catalog.Streaming && v.BronzeThrough >= want }
+	d.beatUntil(streams)
+	d.proved()
+	require.False(t, d.state("public.idle").FreshAt.IsZero(), "an idle table that was read up to now is fresh")
+	columns, bronze := d.rows("public.orders", catalog.Bronze)
+	require.Subset(t, columns, []string{"_topic", "_partition", "_offset"})
+	require.Len(t, bronze, 5)
+	offsets := map[string]bool{}
+	for _, row := range bronze {
+		require.Equal(t, "shop.public.orders", row["_topic"])
+		require.Equal(t, "0", row["_partition"])
+		offsets[row["_offset"]] = true
+	}
+	require.Equal(t, map[string]bool{"0": true, "1": true, "2": true, "3": true, "5": true}, offsets)
+
+	// A record that cannot be read stops its table alone, until it is passed by.
+	d.produce("public.orders", `{"id":4}`, `{"after":{"id":4`)
+	d.tell("INSERT INTO orders VALUES (5, 'five', 5)", "public.orders", `{"id":5}`, `{"before":null,"after":{"id":5,"note":"five","amount":"5.00"},"op":"c"}`, "")
+	d.beatUntil(func(v *registry.TableView) bool { return v.Name.Name == "idle" || v.State == catalog.Quarantined })
+	want = d.end()
+	d.beatUntil(func(v *registry.TableView) bool { return v.Name.Name == "orders" || streams(v) })
+	fault := d.state("public.orders").Fault
+	require.Equal(t, catalog.CodeDecode, fault.Code)
+	require.Contains(t, fault.Message, "topic shop.public.orders, partition 0, offset 6")
+	require.NoError(t, d.registry.AddSkip(t.Context(), "shop", registry.Skip{Table: "public.orders", Partition: 0, Offset: 6, Reason: "broken by hand", By: "ann"}))
+	d.stop()
+	d.start()
+	d.beatUntil(streams)
+	d.proved()
+	_, bronze = d.rows("public.orders", catalog.Bronze)
+	require.Len(t, bronze, 6, "no event stands twice")
+	d.stop()
+	view, err := d.registry.Table(t.Context(), "shop", "public.orders")
+	require.NoError(t, err)
+	var kinds []registry.EventKind
+	for _, e := range view.Events {
+		kinds = append(kinds, e.Kind)
+	}
+	require.Contains(t, kinds, registry.SkipAsked)
+	require.Contains(t, kinds, registry.RecordSkipped)
+}
