@@ -43,12 +43,15 @@ func newCatalog(ctx context.Context, dir string, s3 *S3, told func(string, ...an
 	properties["warehouse"] = c.Warehouse
 	properties["io-impl"] = "org.apache.iceberg.aws.s3.S3FileIO"
 	properties["catalog-impl"] = "org.apache.iceberg.jdbc.JdbcCatalog"
-	properties["uri"] = "jdbc:sqlite:" + filepath.Join(folder, "catalog.db")
+	properties["uri"] = "jdbc:sqlite:" + filepath.Join(folder, "catalog.db") + "?journal_mode=WAL&synchronous=OFF"
 	properties["jdbc.schema-version"] = "V1"
+	properties["clients"] = "1" // SQLite has one writer
 	properties["rest.port"] = strconv.Itoa(port)
 	c.Process = &Process{
 		Name: "catalog", Log: filepath.Join(dir, "log", "catalog.log"), told: told,
-		argv: java("256m", jars, "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "org.apache.iceberg.rest.RESTCatalogServer"),
+		argv: java("256m", jars, "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+			// It prints a trace for each table that does not exist yet.
+			"-Dorg.slf4j.simpleLogger.log.org.apache.iceberg.rest.RESTCatalogServlet=off", "org.apache.iceberg.rest.RESTCatalogServer"),
 		ready: func(ctx context.Context) error {
 			req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.URL+"/v1/namespaces", http.NoBody)
 			if err != nil {

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"errors"
 	"runtime/debug"
 	"slices"
 	"time"
@@ -92,6 +93,13 @@ func (p *Pipeline) saved(ctx context.Context, r result) {
 		if len(r.batches) > 0 || r.record.Current != (Commit{}) || r.record.History != (Commit{}) {
 			p.cfg.Observer.Batch(ctx, r.record)
 		}
+	case errors.Is(r.err, ErrStale) && t.tries < maxOvertaken:
+		// The worker before this one was killed while the catalog was still at its
+		// commit, which has landed since: save what it has not saved.
+		t.tries++
+		t.retryAt, t.failure = now, catalog.Public(r.err).Message
+		t.putBack(r.batches)
+		p.cfg.Logger.InfoContext(ctx, "another worker's commit came first, saving again", "table", t.table.ID())
 	case passes(r.err):
 		// The lake is away: keep what is read and try again.
 		t.tries++
@@ -105,6 +113,10 @@ func (p *Pipeline) saved(ctx context.Context, r result) {
 	}
 	p.endStopped()
 }
+
+// maxOvertaken bounds how often in a row another worker's commit to bronze may come
+// before ours: past it that worker is not one that was killed, but a rival.
+const maxOvertaken = 3
 
 // passes reports an error that waiting may mend. What others have made of a table of
 // the lake stays until a person decides.
