@@ -34,10 +34,16 @@ type event struct {
 	place         place
 	known         [2]bool // sequence[0] and lsn are there
 	headers       map[string]string
+	run           string // of the task that sent it; it changes with each start of the task
+}
+
+// streamed reports a change that came from the log.
+func (e event) streamed() bool {
+	return !e.tombstone && (e.snapshot == "" || e.snapshot == "false")
 }
 
 func (e event) String() string {
-	return fmt.Sprintf("%d: %s %v→%v snapshot=%s tx=%d sequence=%d lsn=%d %v headers=%v", e.offset, e.op, e.before["id"], e.after["id"], e.snapshot, e.tx, e.place.sequence, e.place.lsn, e.known, e.headers)
+	return fmt.Sprintf("%d: %s %v→%v snapshot=%s tx=%d sequence=%d lsn=%d", e.offset, e.op, e.before["id"], e.after["id"], e.snapshot, e.tx, e.place.sequence, e.place.lsn)
 }
 
 func parseEvent(rec *kgo.Record) (event, error) {
@@ -45,6 +51,7 @@ func parseEvent(rec *kgo.Record) (event, error) {
 	for _, h := range rec.Headers {
 		e.headers[h.Key] = string(h.Value)
 	}
+	e.run = e.headers["__debezium.context.runId"]
 	if rec.Value == nil {
 		e.tombstone = true
 		return e, nil
@@ -97,17 +104,14 @@ func openTopic(t *testing.T, on *stack.Stack, name string) *topic {
 	return &topic{t: t, client: client}
 }
 
-// until reads on until done is satisfied with all events so far; nil for an error when
-// it takes longer than within.
-func (o *topic) until(within time.Duration, done func([]event) bool) error {
+// until reads on until done is satisfied with all events so far.
+func (o *topic) until(done func([]event) bool) {
 	o.t.Helper()
-	ctx, cancel := context.WithTimeout(o.t.Context(), within)
+	ctx, cancel := context.WithTimeout(o.t.Context(), 2*time.Minute)
 	defer cancel()
 	for !done(o.events) {
 		fetches := o.client.PollFetches(ctx)
-		if ctx.Err() != nil {
-			return fmt.Errorf("%d events have come: %w", len(o.events), ctx.Err())
-		}
+		require.NoError(o.t, ctx.Err(), "%d events have come", len(o.events))
 		fetches.EachError(func(_ string, _ int32, err error) {
 			if !errors.Is(err, context.DeadlineExceeded) {
 				o.t.Logf("reading the topic: %v", err)
@@ -121,5 +125,10 @@ func (o *topic) until(within time.Duration, done func([]event) bool) error {
 		})
 		require.NoError(o.t, failed)
 	}
-	return nil
+}
+
+// atLeast waits for so many events.
+func (o *topic) atLeast(n int) {
+	o.t.Helper()
+	o.until(func(e []event) bool { return len(e) >= n })
 }

@@ -156,6 +156,11 @@ func (c *Connect) Running(ctx context.Context, name string) error {
 	}
 }
 
+// RestartTask restarts a connector's task, as an operator would.
+func (c *Connect) RestartTask(ctx context.Context, name string) error {
+	return c.call(ctx, http.MethodPost, "/connectors/"+name+"/tasks/0/restart", nil, nil)
+}
+
 // Delete removes a connector; its offsets stay.
 func (c *Connect) Delete(ctx context.Context, name string) error {
 	return c.call(ctx, http.MethodDelete, "/connectors/"+name, nil, nil)
