@@ -66,6 +66,7 @@ var mayImport = map[string][]string{
 	"cmd/lakeweir": {"catalog", "catalog/", "migrations", "policies", "tableconfigs", "orchestrator", "orchestrator/", "worker", "worker/"},
 	"e2e":          {"catalog", "catalog/", "tableconfigs", "orchestrator/localpg", "e2e/"},
 	"e2e/":         {"catalog", "catalog/", "tableconfigs", "orchestrator/localpg", "e2e/"},
+	"e2e/install":  {},
 	"bench":        {"catalog", "catalog/", "worker", "worker/", "orchestrator/localpg", "bench/"},
 	"bench/":       {"catalog", "catalog/", "worker", "worker/", "orchestrator/localpg", "bench/"},
 }

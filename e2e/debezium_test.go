@@ -35,6 +35,7 @@ func TestWhatDebeziumSends(t *testing.T) {
 // changed and not committed: what commits later comes later and ranks higher, though
 // its own place in the log is lower.
 func incrementalReads(t *testing.T, on *stack.Stack) {
+	t.Helper()
 	const rows = 2500 // in three chunks
 	c := newCaptured(t, on, "incremental", "create table items (id int primary key, v text)",
 		fmt.Sprintf("insert into items select i, 'old' from generate_series(1, %d) i", rows))
@@ -91,6 +92,7 @@ func incrementalReads(t *testing.T, on *stack.Stack) {
 // A change of a key is a delete, a tombstone and a create, one after the other, at one
 // place.
 func keyMoves(t *testing.T, on *stack.Stack) {
+	t.Helper()
 	c := newCaptured(t, on, "moves", "create table items (id int primary key, v text)", "insert into items values (1, 'a'), (2, 'b')")
 	o := openTopic(t, on, "moves.public.items")
 	o.atLeast(2)
@@ -160,6 +162,7 @@ func movedAll(c *captured, from int) (events int) {
 //     sent of that place never comes. At each loss the topic shows it: the new run does
 //     not begin at or below the place with which the old one ended.
 func interrupted(t *testing.T, on *stack.Stack, name string, rounds int, work func(c *captured, from int) int, interrupt func()) {
+	t.Helper()
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -31,24 +32,13 @@ func shopFiles() map[string]string {
 	for _, table := range demo.Tables() {
 		text := "table: public." + table + "\n"
 		if key, ok := shopKeys[table]; ok {
-			text += fmt.Sprintf("primary_key: [%s]\nscd: [1, 2]\nsoft_delete: false\n", list(key))
+			text += fmt.Sprintf("primary_key: [%s]\nscd: [1, 2]\nsoft_delete: false\n", strings.Join(key, ", "))
 		} else {
 			text += "scd: []\n"
 		}
 		files["public."+table+".yaml"] = text
 	}
 	return files
-}
-
-func list(words []string) string {
-	out := ""
-	for i, w := range words {
-		if i > 0 {
-			out += ", "
-		}
-		out += w
-	}
-	return out
 }
 
 // shop keeps a shop busy until it is closed.

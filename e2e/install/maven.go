@@ -86,7 +86,7 @@ func mirror(file string) (string, error) {
 func builtIn(home string) (string, error) {
 	jars, err := filepath.Glob(filepath.Join(home, "lib", "maven-model-builder-*.jar"))
 	if err != nil || len(jars) == 0 {
-		return "", fmt.Errorf("Maven's libraries are not in %s; name a Maven repository in %s", home, repositoryVariable)
+		return "", fmt.Errorf("the libraries of Maven are not in %s; name a Maven repository in %s", home, repositoryVariable)
 	}
 	jar, err := zip.OpenReader(jars[0])
 	if err != nil {
@@ -109,7 +109,7 @@ func builtIn(home string) (string, error) {
 		return "", err
 	}
 	if len(model.URLs) == 0 {
-		return "", fmt.Errorf("Maven in %s names no repository; name one in %s", home, repositoryVariable)
+		return "", fmt.Errorf("the Maven in %s names no repository; name one in %s", home, repositoryVariable)
 	}
 	return model.URLs[0], nil
 }
