@@ -67,8 +67,8 @@ var mayImport = map[string][]string{
 	"e2e":          {"catalog", "catalog/", "tableconfigs", "orchestrator/localpg", "e2e/"},
 	"e2e/":         {"catalog", "catalog/", "tableconfigs", "orchestrator/localpg", "e2e/"},
 	"e2e/install":  {},
-	"bench":        {"catalog", "catalog/", "worker", "worker/", "orchestrator/localpg", "bench/"},
-	"bench/":       {"catalog", "catalog/", "worker", "worker/", "orchestrator/localpg", "bench/"},
+	"bench":        {"catalog", "catalog/", "worker", "worker/", "orchestrator/localpg", "bench/", "e2e/install", "e2e/readers", "e2e/stack"},
+	"bench/":       {"catalog", "catalog/", "worker", "worker/", "orchestrator/localpg", "bench/", "e2e/install", "e2e/readers", "e2e/stack"},
 }
 
 // onlyIn names the packages that may import a library, so that it can be replaced

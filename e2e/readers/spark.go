@@ -50,6 +50,9 @@ func NewSpark(ctx context.Context) (*Spark, error) {
 	return s, nil
 }
 
+// Submit is the path of spark-submit.
+func (s *Spark) Submit() string { return filepath.Join(filepath.Dir(s.python), "spark-submit") }
+
 // Read reads whole tables, each named as "silver.orders", in one session. A table
 // that Spark refuses comes back with its reason.
 func (s *Spark) Read(ctx context.Context, l Lake, tables ...string) ([]Table, error) {
