@@ -28,8 +28,8 @@ func TestShopIntoRESTCatalogOnS3SurvivesSIGKILL(t *testing.T) {
 	s.start()
 	s.landed(len(demo.Tables()))
 	s.stop()
-	shop := openShop(t, s.dsn, 150, seed)
-	s.killed(random, 5)
+	shop := openShop(t, s.dsn, 100, seed)
+	s.killed(random, 4)
 	s.start()
 	for _, p := range []*stack.Process{on.Catalog.Process, on.S3.Process} {
 		s.moved("orders")

@@ -41,9 +41,9 @@ type Config struct {
 
 // Peer is Spark, installed.
 type Peer struct {
-	cfg    Config
-	submit string
-	jars   []string
+	cfg   Config
+	spark *readers.Spark
+	jars  []string
 }
 
 // New installs Spark with its Kafka source unless it is there.
@@ -52,7 +52,7 @@ func New(ctx context.Context, cfg Config) (*Peer, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Peer{cfg: cfg, submit: spark.Submit()}
+	p := &Peer{cfg: cfg, spark: spark}
 	if p.jars, err = install.Jars(ctx, sparkJars); err != nil {
 		return nil, fmt.Errorf("install Spark's Kafka source: %w", err)
 	}
@@ -114,9 +114,7 @@ func (p *Peer) command(ctx context.Context, script string, args ...string) *exec
 		"--master", "local[2]", "--driver-memory", "4g", "--driver-java-options", "-XX:+UseParallelGC",
 		"--jars", strings.Join(p.jars, ","), filepath.Join(p.cfg.Dir, script),
 	}
-	cmd := exec.CommandContext(ctx, p.submit, append(submit, args...)...) //nolint:gosec // our own scripts
-	cmd.Env = append(os.Environ(), "SPARK_LOCAL_IP=127.0.0.1")
-	return cmd
+	return p.spark.Submit(ctx, append(submit, args...)...)
 }
 
 // writeRows writes a table's expected rows as JSON lines.

@@ -50,8 +50,12 @@ func NewSpark(ctx context.Context) (*Spark, error) {
 	return s, nil
 }
 
-// Submit is the path of spark-submit.
-func (s *Spark) Submit() string { return filepath.Join(filepath.Dir(s.python), "spark-submit") }
+// Submit is spark-submit with arguments, the name of a script among them.
+func (s *Spark) Submit(ctx context.Context, args ...string) *exec.Cmd {
+	c := exec.CommandContext(ctx, filepath.Join(filepath.Dir(s.python), "spark-submit"), args...) //nolint:gosec // our own scripts
+	c.Env = append(os.Environ(), "SPARK_LOCAL_IP=127.0.0.1", "PYSPARK_PYTHON="+s.python, "PYSPARK_DRIVER_PYTHON="+s.python)
+	return c
+}
 
 // Read reads whole tables, each named as "silver.orders", in one session. A table
 // that Spark refuses comes back with its reason.
