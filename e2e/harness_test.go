@@ -50,7 +50,14 @@ type stand struct {
 	lake     readers.Lake
 	flags    []string // that name the lake
 	env      []string // what the program needs to reach source and lake
-	running  *exec.Cmd
+	running  *running
+}
+
+// running is the program under way.
+type running struct {
+	cmd   *exec.Cmd
+	ended chan struct{}
+	err   error // when ended is closed
 }
 
 // newStand replicates into an SQL catalog and a folder.
@@ -107,21 +114,44 @@ func (s *stand) command(args ...string) *exec.Cmd {
 // start starts `lakeweir run`; its log goes to the test's.
 func (s *stand) start() {
 	s.t.Helper()
-	s.running = s.command("run", s.config)
-	require.NoError(s.t, s.running.Start())
+	r := &running{cmd: s.command("run", s.config), ended: make(chan struct{})}
+	require.NoError(s.t, r.cmd.Start())
+	go func() {
+		defer close(r.ended)
+		r.err = r.cmd.Wait()
+	}()
 	s.t.Cleanup(func() {
-		if s.running != nil {
-			_ = s.running.Process.Kill()
-			_ = s.running.Wait()
-		}
+		_ = r.cmd.Process.Kill()
+		<-r.ended
 	})
+	s.running = r
+}
+
+// endedByEnvironment is the program's exit status when something that it needs does
+// not answer.
+const endedByEnvironment = 3
+
+// goOn starts the program again when it has ended because something did not answer, as
+// a service manager would: on a busy machine that happens. Another end fails the test.
+func (s *stand) goOn() {
+	s.t.Helper()
+	if s.running == nil {
+		return
+	}
+	select {
+	case <-s.running.ended:
+		require.Equal(s.t, endedByEnvironment, s.running.cmd.ProcessState.ExitCode(), "the program has ended: %v", s.running.err)
+		s.t.Log("the program has ended since something did not answer, and is started again")
+		s.start()
+	default:
+	}
 }
 
 // kill ends it with SIGKILL.
 func (s *stand) kill() {
 	s.t.Helper()
-	require.NoError(s.t, s.running.Process.Kill())
-	_ = s.running.Wait()
+	_ = s.running.cmd.Process.Kill() // it may have ended by itself
+	<-s.running.ended
 	s.running = nil
 }
 
@@ -137,8 +167,9 @@ func (s *stand) reconciled() {
 // stop interrupts it, which must end it well.
 func (s *stand) stop() {
 	s.t.Helper()
-	require.NoError(s.t, s.running.Process.Signal(syscall.SIGTERM))
-	require.NoError(s.t, s.running.Wait())
+	require.NoError(s.t, s.running.cmd.Process.Signal(syscall.SIGTERM))
+	<-s.running.ended
+	require.NoError(s.t, s.running.err)
 	s.running = nil
 }
 
@@ -186,6 +217,7 @@ func (s *stand) await(failure string, done func([]registry.TableView) bool) {
 		if done(views) {
 			return
 		}
+		s.goOn()
 		select {
 		case <-tick.C:
 		case <-deadline:
