@@ -27,8 +27,8 @@ demo: build ## Run the demo: a live Postgres shop replicated into a local lake, 
 test: ## Run every test: unit, property, real Postgres, PyIceberg as an independent reader
 	LAKEWEIR_REQUIRE=1 LAKEWEIR_FAULT_RUNS=$${LAKEWEIR_FAULT_RUNS:-50} $(GO) test -parallel $(PARALLEL) -timeout $(TEST_TIMEOUT) ./...
 
-e2e: ## Run the program against a real Postgres and read the lake by PyIceberg and Spark (Java 17, Maven)
-	LAKEWEIR_E2E=1 LAKEWEIR_REQUIRE=1 $(GO) test -count=1 -v -timeout 20m ./e2e/...
+e2e: ## Run the program against real services and read the lake by PyIceberg and Spark (Java 17, Maven); RUN=name for one test
+	LAKEWEIR_E2E=1 LAKEWEIR_REQUIRE=1 $(GO) test -p 1 -count=1 -v -timeout 20m -run '(?i)$(RUN)' ./e2e/...
 
 reconcile-long: ## 20 reconciliations at 2,000 changes a second, then planted differences, found and repaired
 	LAKEWEIR_REQUIRE=1 LAKEWEIR_RECONCILE_LONG=1 $(GO) test ./worker -run '^TestReconcileUnderLoad$$' -v -count 1 -timeout 90m

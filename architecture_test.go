@@ -67,8 +67,9 @@ var mayImport = map[string][]string{
 	"cmd/lakeweir": {"catalog", "catalog/", "migrations", "policies", "tableconfigs", "orchestrator", "orchestrator/", "worker", "worker/"},
 	"e2e":          {"catalog", "catalog/", "tableconfigs", "orchestrator/localpg", "e2e/"},
 	"e2e/":         {"catalog", "catalog/", "tableconfigs", "orchestrator/localpg", "e2e/"},
-	"bench":        {"catalog", "catalog/", "worker", "worker/", "orchestrator/localpg", "bench/"},
-	"bench/":       {"catalog", "catalog/", "worker", "worker/", "orchestrator/localpg", "bench/"},
+	"e2e/install":  {},
+	"bench":        {"catalog", "catalog/", "worker", "worker/", "orchestrator/localpg", "bench/", "e2e/install", "e2e/readers", "e2e/stack"},
+	"bench/":       {"catalog", "catalog/", "worker", "worker/", "orchestrator/localpg", "bench/", "e2e/install", "e2e/readers", "e2e/stack"},
 }
 
 // onlyIn names the packages that may import a library, so that it can be replaced

@@ -17,6 +17,7 @@ import (
 	"github.com/lakeweir/lakeweir/catalog"
 	"github.com/lakeweir/lakeweir/catalog/registry"
 	"github.com/lakeweir/lakeweir/e2e/readers"
+	"github.com/lakeweir/lakeweir/e2e/stack"
 	"github.com/lakeweir/lakeweir/e2e/torture"
 	"github.com/lakeweir/lakeweir/orchestrator/localpg/localpgtest"
 )
@@ -47,54 +48,128 @@ type stand struct {
 	registry *registry.Registry
 	config   string // the folder of the source
 	lake     readers.Lake
-	folder   string // the warehouse
-	running  *exec.Cmd
+	flags    []string // that name the lake
+	env      []string // what the program needs to reach source and lake
+	running  *running
 }
 
+// running is the program under way.
+type running struct {
+	cmd   *exec.Cmd
+	ended chan struct{}
+	err   error // when ended is closed
+}
+
+// newStand replicates into an SQL catalog and a folder.
 func newStand(t *testing.T, bin, sourceYAML string, files map[string]string) *stand {
 	t.Helper()
 	dir := t.TempDir()
-	s := &stand{
-		t: t, bin: bin, dsn: localpgtest.Database(t), config: filepath.Join(dir, "shop"),
-		lake: readers.Lake{File: filepath.Join(dir, "catalog.db"), Name: "lakeweir"}, folder: filepath.Join(dir, "lake"),
-	}
-	require.NoError(t, os.MkdirAll(s.config, 0o755))
+	s := &stand{t: t, bin: bin, dsn: localpgtest.Database(t), lake: readers.Lake{File: filepath.Join(dir, "catalog.db"), Name: "lakeweir"}}
+	s.flags = []string{"--catalog", "sqlite://" + s.lake.File, "--warehouse", "file://" + filepath.Join(dir, "lake")}
+	s.prepare(sourceYAML, files)
+	return s
+}
+
+// newStandOn replicates into the stack's REST catalog, whose files are on S3.
+func newStandOn(t *testing.T, bin string, on *stack.Stack, sourceYAML string, files map[string]string) *stand {
+	t.Helper()
+	s := &stand{t: t, bin: bin, dsn: on.Postgres.DSN("postgres"), lake: readers.Lake{REST: on.Catalog.URL, Name: "lake", Properties: on.S3.Properties()}}
+	s.flags = []string{"--catalog", on.Catalog.URL, "--warehouse", on.Catalog.Warehouse}
+	s.env = on.S3.Env()
+	s.prepare(sourceYAML, files)
+	return s
+}
+
+// prepare writes the source's files and connects.
+func (s *stand) prepare(sourceYAML string, files map[string]string) {
+	s.t.Helper()
+	s.config = filepath.Join(s.t.TempDir(), "shop")
+	require.NoError(s.t, os.MkdirAll(s.config, 0o755))
 	slot := "e2e_" + strconv.FormatInt(time.Now().UnixNano(), 36)
 	files["source.yaml"] = "kind: postgres\ncapture: direct\nconnection: ${env:E2E_SOURCE}\ntoken_key: ${env:E2E_TOKEN_KEY}\n" +
 		"slot: " + slot + "\npublication: " + slot + "\ndefaults: {owner: team-shop, freshness_tier: realtime}\n" + sourceYAML
 	for name, content := range files {
-		require.NoError(t, os.WriteFile(filepath.Join(s.config, name), []byte(content), 0o600))
+		require.NoError(s.t, os.WriteFile(filepath.Join(s.config, name), []byte(content), 0o600))
 	}
+	s.env = append(s.env, "E2E_SOURCE="+s.dsn, "E2E_TOKEN_KEY="+tokenKey)
 	var err error
-	s.conn, err = pgx.Connect(t.Context(), s.dsn)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = s.conn.Close(context.WithoutCancel(t.Context())) })
-	s.registry, err = registry.Open(t.Context(), catalog.Secret(s.dsn))
-	require.NoError(t, err)
-	t.Cleanup(s.registry.Close)
-	return s
+	s.conn, err = pgx.Connect(s.t.Context(), s.dsn)
+	require.NoError(s.t, err)
+	s.t.Cleanup(func() { _ = s.conn.Close(context.WithoutCancel(s.t.Context())) })
+	s.registry, err = registry.Open(s.t.Context(), catalog.Secret(s.dsn))
+	require.NoError(s.t, err)
+	s.t.Cleanup(s.registry.Close)
+}
+
+const tokenKey = "0123456789abcdef0123456789abcdef"
+
+// command is the program with what it needs to find source, registry and lake.
+func (s *stand) command(args ...string) *exec.Cmd {
+	cmd := exec.Command(s.bin, slices.Concat(args, []string{"--registry", s.dsn}, s.flags)...)
+	cmd.Env = append(os.Environ(), s.env...)
+	cmd.Stderr = s.t.Output()
+	return cmd
 }
 
 // start starts `lakeweir run`; its log goes to the test's.
 func (s *stand) start() {
 	s.t.Helper()
-	s.running = exec.Command(s.bin, "run", s.config, "--registry", s.dsn, "--catalog", "sqlite://"+s.lake.File, "--warehouse", "file://"+s.folder)
-	s.running.Env = append(os.Environ(), "E2E_SOURCE="+s.dsn, "E2E_TOKEN_KEY=0123456789abcdef0123456789abcdef")
-	s.running.Stderr = s.t.Output()
-	require.NoError(s.t, s.running.Start())
+	r := &running{cmd: s.command("run", s.config), ended: make(chan struct{})}
+	require.NoError(s.t, r.cmd.Start())
+	go func() {
+		defer close(r.ended)
+		r.err = r.cmd.Wait()
+	}()
 	s.t.Cleanup(func() {
-		if s.running != nil {
-			_ = s.running.Process.Kill()
-			_ = s.running.Wait()
-		}
+		_ = r.cmd.Process.Kill()
+		<-r.ended
 	})
+	s.running = r
+}
+
+// endedByEnvironment is the program's exit status when something that it needs does
+// not answer.
+const endedByEnvironment = 3
+
+// goOn starts the program again when it has ended because something did not answer, as
+// a service manager would: on a busy machine that happens. Another end fails the test.
+func (s *stand) goOn() {
+	s.t.Helper()
+	if s.running == nil {
+		return
+	}
+	select {
+	case <-s.running.ended:
+		require.Equal(s.t, endedByEnvironment, s.running.cmd.ProcessState.ExitCode(), "the program has ended: %v", s.running.err)
+		s.t.Log("the program has ended since something did not answer, and is started again")
+		s.start()
+	default:
+	}
+}
+
+// kill ends it with SIGKILL.
+func (s *stand) kill() {
+	s.t.Helper()
+	_ = s.running.cmd.Process.Kill() // it may have ended by itself
+	<-s.running.ended
+	s.running = nil
+}
+
+// reconciled requires that the program finds source and lake equal, and the layers
+// right.
+func (s *stand) reconciled() {
+	s.t.Helper()
+	out, err := s.command("reconcile", "--config", s.config).Output()
+	require.NoError(s.t, err, "%s", out)
+	s.t.Logf("reconcile:\n%s", out)
 }
 
 // stop interrupts it, which must end it well.
 func (s *stand) stop() {
 	s.t.Helper()
-	require.NoError(s.t, s.running.Process.Signal(syscall.SIGTERM))
-	require.NoError(s.t, s.running.Wait())
+	require.NoError(s.t, s.running.cmd.Process.Signal(syscall.SIGTERM))
+	<-s.running.ended
+	require.NoError(s.t, s.running.err)
 	s.running = nil
 }
 
@@ -104,31 +179,49 @@ func (s *stand) exec(sql string) {
 	require.NoError(s.t, err)
 }
 
-// landed waits until every layer of every table has what is committed by now.
-func (s *stand) landed(tables int) {
+// now is the end of the source's log.
+func (s *stand) now() catalog.LSN {
 	s.t.Helper()
 	var end string
 	require.NoError(s.t, s.conn.QueryRow(s.t.Context(), "select pg_current_wal_insert_lsn()::text").Scan(&end))
-	want, err := catalog.ParseLSN(end)
+	lsn, err := catalog.ParseLSN(end)
 	require.NoError(s.t, err)
+	return lsn
+}
+
+// landed waits until every layer of every table has what is committed by now.
+func (s *stand) landed(tables int) {
+	s.t.Helper()
+	want := s.now()
 	behind := func(v registry.TableView) bool {
-		require.False(s.t, v.State.Stopped(), "%s: %+v", v.Name, v.Fault)
 		read := v.State == catalog.Streaming || v.State == catalog.Lagging
-		return !read || min(v.BronzeThrough, v.CurrentThrough, v.HistoryThrough) < want
+		return !read || v.BronzeThrough < want || v.Config.Current && v.CurrentThrough < want || v.Config.History && v.HistoryThrough < want
 	}
+	s.await("the lake does not catch up", func(views []registry.TableView) bool {
+		return len(views) == tables && !slices.ContainsFunc(views, behind)
+	})
+}
+
+// await waits until the tables are as done says. A table that stops fails the test.
+func (s *stand) await(failure string, done func([]registry.TableView) bool) {
+	s.t.Helper()
 	deadline := time.After(2 * time.Minute)
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for {
 		views, err := s.registry.Tables(s.t.Context())
 		require.NoError(s.t, err)
-		if len(views) == tables && !slices.ContainsFunc(views, behind) {
+		for _, v := range views {
+			require.False(s.t, v.State.Stopped(), "%s: %+v", v.Name, v.Fault)
+		}
+		if done(views) {
 			return
 		}
+		s.goOn()
 		select {
 		case <-tick.C:
 		case <-deadline:
-			require.Fail(s.t, "the lake does not catch up", "%+v", views)
+			require.Fail(s.t, failure, "%+v", views)
 		}
 	}
 }

@@ -85,7 +85,7 @@ var settings = []Setting{
 
 	{"decimal.handling.mode", "", "string", "Exact, also NaN, which becomes NULL under precise. double is not exact.", nil},
 	{"time.precision.mode", "", "microseconds", "All that Postgres keeps, in one unit. connect cuts to milliseconds; isostring destroys 24:00:00.", nil},
-	{"binary.handling.mode", "", "base64", "The same in each format of messages.", nil},
+	{"binary.handling.mode", "", "bytes", "The only form that marks a large value that did not change; under the others it arrives as NULL.", nil},
 	{"interval.handling.mode", "", "string", "Months, days and microseconds stay apart; the default takes a month for 30.4 days.", nil},
 	{"hstore.handling.mode", "", "json", "One text, whatever the keys are.", nil},
 	{"include.unknown.datatypes", "", "true", "Otherwise columns of ranges and composite types are missing without a word.", nil},
@@ -105,6 +105,7 @@ var settings = []Setting{
 	{"topic.creation.default.retention.ms", "", strconv.Itoa(RetentionMillis), "Seven days: how long the worker may be down, or a table stopped, before changes are missing. Three are the least.", nil},
 	{"topic.creation.default.max.message.bytes", "", strconv.Itoa(MaxMessageBytes), "A row that does not fit stops the connector, and with it every table.", nil},
 	{"producer.override.max.request.size", "", strconv.Itoa(MaxMessageBytes), "The same for the connector's producer.", nil},
+	{"producer.override.enable.idempotence", "", "true", "A request that is sent again is not written twice.", nil},
 	{"producer.override.acks", "", "all", "A change that one broker alone had is lost with it.", nil},
 	{"producer.override.compression.type", "", "lz4", "Schemas in messages compress to almost nothing, at little cost.", nil},
 	{"producer.override.linger.ms", "", "20", "Larger batches on the way to the brokers.", nil},

@@ -10,6 +10,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+
+	"github.com/lakeweir/lakeweir/e2e/install"
 )
 
 const pyIcebergPackage = "pyiceberg[sql-sqlite,pyarrow]==0.12.0"
@@ -28,11 +30,11 @@ type PyIceberg struct{ python string }
 
 // NewPyIceberg installs PyIceberg unless it is there.
 func NewPyIceberg(ctx context.Context) (*PyIceberg, error) {
-	cache, err := cacheDir()
+	cache, err := install.Cache()
 	if err != nil {
 		return nil, err
 	}
-	python, err := venv(ctx, filepath.Join(cache, "venv"), "import pyiceberg.catalog.sql, pyarrow", pyIcebergPackage)
+	python, err := install.Venv(ctx, filepath.Join(cache, "venv"), "import pyiceberg.catalog.sql, pyarrow", pyIcebergPackage)
 	if err != nil {
 		return nil, fmt.Errorf("install PyIceberg: %w", err)
 	}
@@ -45,7 +47,7 @@ func (p *PyIceberg) Interpreter() string { return p.python }
 // Read reads whole tables, each named as "silver.orders".
 func (p *PyIceberg) Read(ctx context.Context, l Lake, tables ...string) ([]Table, error) {
 	return readByScript(ctx, pyIcebergScript, tables, func(script, out string) *exec.Cmd {
-		return exec.CommandContext(ctx, p.python, script, out, l.Name, l.File) //nolint:gosec // our own script
+		return exec.CommandContext(ctx, p.python, script, out, l.Name, l.pyIceberg()) //nolint:gosec // our own script
 	})
 }
 
@@ -54,7 +56,7 @@ func (p *PyIceberg) Read(ctx context.Context, l Lake, tables ...string) ([]Table
 // answers.
 func (p *PyIceberg) Find(ctx context.Context, l Lake, prefix string, tables ...string) (asked int, wrong []string, err error) {
 	err = runScript(ctx, findScript, tables, func(script, out string) *exec.Cmd {
-		return exec.CommandContext(ctx, p.python, script, out, l.Name, l.File, prefix) //nolint:gosec // our own script
+		return exec.CommandContext(ctx, p.python, script, out, l.Name, l.pyIceberg(), prefix) //nolint:gosec // our own script
 	}, func(out string) error {
 		text, err := os.ReadFile(out)
 		for dec := json.NewDecoder(bytes.NewReader(text)); err == nil && dec.More(); {

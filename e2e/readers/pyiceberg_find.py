@@ -5,7 +5,7 @@ wrong bound hides rows. For every column that can be compared, each distinct val
 the whole table is asked for with =, >= and <=, NULL and NaN with questions of their
 own, and the rows are counted. The tables' names come on standard input.
 
-usage: find.py OUT CATALOG_NAME CATALOG_FILE PREFIX
+usage: find.py OUT CATALOG_NAME PROPERTIES PREFIX
 Only columns whose name starts with PREFIX are asked about.
 """
 
@@ -14,7 +14,7 @@ import sys
 import uuid
 
 import pyarrow as pa
-from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.catalog import load_catalog
 from pyiceberg.expressions import EqualTo, GreaterThanOrEqual, IsNaN, IsNull, LessThanOrEqual
 from pyiceberg.types import (
     BinaryType,
@@ -59,8 +59,8 @@ def questions(name, t, all_values):
 
 
 def main():
-    path, name, file, prefix = sys.argv[1:]
-    catalog = SqlCatalog(name, uri="sqlite:///" + file)
+    path, name, properties, prefix = sys.argv[1:]
+    catalog = load_catalog(name, **json.loads(properties))
     with open(path, "w", encoding="utf-8") as out:
         for table in sys.stdin.read().split():
             t = catalog.load_table(table)

@@ -1,12 +1,13 @@
 """Read whole Iceberg tables by PyIceberg; their names come on standard input.
 
-usage: read.py OUT CATALOG_NAME CATALOG_FILE
+usage: read.py OUT CATALOG_NAME PROPERTIES
 """
 
 import decimal
+import json
 import sys
 
-from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.catalog import load_catalog
 from pyiceberg.types import ListType, StructType
 
 from normal import write
@@ -29,8 +30,8 @@ def types_of(fields, prefix=""):
 
 
 def main():
-    path, name, file = sys.argv[1:]
-    catalog = SqlCatalog(name, uri="sqlite:///" + file)
+    path, name, properties = sys.argv[1:]
+    catalog = load_catalog(name, **json.loads(properties))
     with open(path, "w", encoding="utf-8") as out:
         for table in sys.stdin.read().split():
             t = catalog.load_table(table)

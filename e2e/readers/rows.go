@@ -7,12 +7,6 @@ import (
 	"os"
 )
 
-// Lake is where the tables are: an SQL catalog in an SQLite file.
-type Lake struct {
-	File string // of the catalog
-	Name string // the catalog's name in it
-}
-
 // Table is a table as a reader sees it.
 type Table struct {
 	Name string // silver.orders

@@ -1,6 +1,6 @@
 """Read whole Iceberg tables by Spark; their names come on standard input.
 
-usage: read.py OUT CATALOG_NAME CATALOG_FILE JARS
+usage: read.py OUT CATALOG_NAME PROPERTIES JARS
 """
 
 import json
@@ -23,9 +23,9 @@ def types_of(schema, prefix=""):
 
 
 def main():
-    path, name, file, jars = sys.argv[1:]
+    path, name, properties, jars = sys.argv[1:]
     catalog = "spark.sql.catalog." + name
-    spark = (
+    builder = (
         SparkSession.builder.appName("lakeweir-e2e")
         .master("local[2]")
         .config("spark.driver.memory", "1g")
@@ -36,12 +36,10 @@ def main():
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.sql.extensions", "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions")
         .config(catalog, "org.apache.iceberg.spark.SparkCatalog")
-        .config(catalog + ".type", "jdbc")
-        .config(catalog + ".uri", "jdbc:sqlite:" + file)
-        .config(catalog + ".jdbc.schema-version", "V1")
-        .config(catalog + ".warehouse", "file:/unused")
-        .getOrCreate()
     )
+    for key, value in json.loads(properties).items():
+        builder = builder.config(catalog + "." + key, value)
+    spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     with open(path, "w", encoding="utf-8") as out:
         for table in sys.stdin.read().split():

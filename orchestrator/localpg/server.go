@@ -161,6 +161,10 @@ func (s *Server) DSN(database string) string {
 	return u.String()
 }
 
+// Port returns the port on 127.0.0.1, by which a second Start comes back at the same
+// address.
+func (s *Server) Port() int { return s.port }
+
 // Dir returns the folder given to Start.
 func (s *Server) Dir() string { return s.cfg.Dir }
 

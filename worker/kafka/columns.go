@@ -40,7 +40,7 @@ func decoderConfig(c *catalog.Connector) (debezium.Config, *catalog.Error) {
 		"adaptive_time_microseconds": debezium.AdaptiveTime, "connect": debezium.Milliseconds, "nanoseconds": debezium.Nanoseconds,
 	}
 	binaries := map[string]debezium.BinaryForm{
-		"": debezium.Base64, "bytes": debezium.Base64, "base64": debezium.Base64, "base64-url-safe": debezium.Base64URL, "hex": debezium.Hex,
+		"": debezium.Bytes, "bytes": debezium.Bytes, "base64": debezium.Base64, "base64-url-safe": debezium.Base64URL, "hex": debezium.Hex,
 	}
 	decimals := map[string]debezium.DecimalForm{"": debezium.DecimalString, "string": debezium.DecimalString, "precise": debezium.DecimalPrecise}
 	var ok1, ok2, ok3 bool

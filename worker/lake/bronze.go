@@ -68,13 +68,13 @@ func (b *bronze) Append(ctx context.Context, batches []*change.Batch, to pipelin
 			return err
 		}
 		if now.Cursor != from.Cursor {
-			return errMoved
+			return pipeline.ErrStale
 		}
 		return nil
 	})
-	if errors.Is(err, errMoved) {
+	if errors.Is(err, pipeline.ErrStale) {
 		return c, catalog.Errorf(catalog.Conflict, catalog.CodeLakeConflict, "see that only one worker runs the source; the table is read again from where the lake now stands",
-			"another worker has written changes to %s", b.name)
+			"another worker has written changes to %s: %w", b.name, err)
 	}
 	if err != nil {
 		return c, err
@@ -100,8 +100,6 @@ func (b *bronze) newest(from, to catalog.Position, rows int) catalog.Position {
 	}
 	return catalog.Position{}
 }
-
-var errMoved = errors.New("the cursor moved")
 
 // eventRows are changes as bronze's columns.
 type eventRows struct {

@@ -380,6 +380,7 @@ func TestASecondWorkersChangesAreAConflict(t *testing.T) {
 			}
 			_, err := w.ls.Bronze.Append(t.Context(), []*change.Batch{b}, w.f.state())
 			require.Equal(t, catalog.CodeLakeConflict, catalog.Public(err).Code)
+			require.ErrorIs(t, err, pipeline.ErrStale)
 			require.Equal(t, []string{"c 1 new", "c 2 new", "u 1 paid"}, w.rows(catalog.Bronze), "no event twice")
 		})
 	}

@@ -167,7 +167,8 @@ type Layers struct {
 }
 
 // ErrStale is returned by Write when another writer committed to the layer since
-// Find: find, fold and write again.
+// Find: find, fold and write again; and by Append when another writer moved bronze's
+// cursor: read its state again, and append what it has not got.
 var ErrStale = errors.New("the layer changed since it was read")
 
 // ErrTooMuch is returned by Find when it would have to read more rows than may be in
@@ -213,7 +214,8 @@ type Bronze interface {
 	// Append writes the changes and the state in one commit. Late changes, which come
 	// in any order, get the number to.Late. It resolves a lost
 	// reply itself: when it returns nil the rows are there once, when it returns
-	// an error they are not there unless State says so.
+	// an error they are not there unless State says so. It fails with ErrStale when
+	// the cursor is not the one that it was before.
 	Append(ctx context.Context, batches []*change.Batch, to LayerState) (Commit, error)
 	// Read yields the changes after one position up to and including another, in
 	// order, in batches of at most about maxRows changes, never ending between the

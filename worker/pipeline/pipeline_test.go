@@ -241,3 +241,26 @@ func TestAFaultStopsItsTableAloneAndHoldsTheSource(t *testing.T) {
 		w.requireEqual(t)
 	})
 }
+
+// A worker that was killed may leave a commit to bronze that lands after the next one
+// has opened it. The next saves what that had not, and no table stops.
+func TestACommitOfAKilledWorkerMayLandLate(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t, rapid.IntRange(1, 3).Draw(t, "tables"))
+		var overtaken atomic.Int64
+		at := rapid.Int64Range(1, 4).Draw(t, "at")
+		w.lake.Outcome = func(_ string, layer catalog.Layer) pipelinetest.Outcome {
+			if layer == catalog.Bronze && overtaken.Add(1) == at {
+				return pipelinetest.Stale
+			}
+			return pipelinetest.Lands
+		}
+		w.run(t)
+		for _, table := range w.tables {
+			require.False(t, w.observer.Last(table.Name.String()).State.Stopped())
+		}
+		w.run(t) // the first may have ended before it came up
+		w.requireEqual(t)
+	})
+}

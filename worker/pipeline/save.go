@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"errors"
 	"runtime/debug"
 	"slices"
 	"time"
@@ -97,6 +98,13 @@ func (p *Pipeline) saved(ctx context.Context, r result) {
 		if hasContent(r.batches) || r.record.Current != (Commit{}) || r.record.History != (Commit{}) {
 			p.cfg.Observer.Batch(ctx, r.record)
 		}
+	case errors.Is(r.err, ErrStale) && t.tries < maxOvertaken:
+		// The worker before this one was killed while the catalog was still at its
+		// commit, which has landed since: save what it has not saved.
+		t.tries++
+		t.retryAt, t.failure = now, catalog.Public(r.err).Message
+		t.putBack(r.batches)
+		p.cfg.Logger.InfoContext(ctx, "another worker's commit came first, saving again", "table", t.table.ID())
 	case passes(r.err):
 		// The lake is away: keep what is read and try again.
 		t.tries++
@@ -118,6 +126,10 @@ func hasContent(batches []*change.Batch) bool {
 		return b.Offsets == nil || len(b.Changes) > 0 || b.Snapshot != nil || len(b.Rereads) > 0
 	})
 }
+
+// maxOvertaken bounds how often in a row another worker's commit to bronze may come
+// before ours: past it that worker is not one that was killed, but a rival.
+const maxOvertaken = 3
 
 // passes reports an error that waiting may mend. What others have made of a table of
 // the lake stays until a person decides.

@@ -24,7 +24,7 @@ const (
 	Lands   Outcome = iota // it is there and the writer knows
 	Fails                  // it is not there and the writer knows
 	Unknown                // it is there and the writer hears an error
-	Stale                  // another writer was first
+	Stale                  // another writer was first, in bronze with the same changes
 	Crash                  // it is there and the writer dies
 	Dies                   // it is not there and the writer dies
 )
@@ -137,7 +137,7 @@ func (t *Table) commit(layer catalog.Layer, to pipeline.LayerState, apply func()
 	if t.lake.dead {
 		return pipeline.Commit{}, errDead
 	}
-	if outcome == Lands || outcome == Unknown || outcome == Crash {
+	if outcome == Lands || outcome == Unknown || outcome == Crash || outcome == Stale && layer == catalog.Bronze {
 		apply()
 		t.states[layer] = to
 		t.past[layer] = append(t.past[layer], snapshot{to, t.Layers.Copy()})
@@ -148,7 +148,7 @@ func (t *Table) commit(layer catalog.Layer, to pipeline.LayerState, apply func()
 		return pipeline.Commit{}, nil
 	case Stale:
 		if layer == catalog.Bronze {
-			return pipeline.Commit{}, catalog.Errorf(catalog.Unavailable, catalog.CodeLakeUnavailable, "", "busy")
+			return pipeline.Commit{}, catalog.Errorf(catalog.Conflict, catalog.CodeLakeConflict, "", "append: %w", pipeline.ErrStale)
 		}
 		return pipeline.Commit{}, fmt.Errorf("write: %w", pipeline.ErrStale)
 	case Crash, Dies:

@@ -1,4 +1,4 @@
-package readers
+package install
 
 import (
 	"context"
@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// cacheDir is the repository's .cache folder.
-func cacheDir() (string, error) {
+// Cache is the repository's .cache folder, which is made when it is absent.
+func Cache() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
 		return "", err
@@ -31,8 +31,10 @@ func cacheDir() (string, error) {
 	}
 }
 
-// once runs install unless ready says that it was done, by one process at a time.
-func once(ctx context.Context, target string, ready func() bool, install func() error) error {
+// Once runs install unless ready says that it was done, by one process at a time. A
+// lock beside target, which install makes, keeps others waiting, for ten minutes at
+// most.
+func Once(ctx context.Context, target string, ready func() bool, install func() error) error {
 	if ready() {
 		return nil
 	}
@@ -71,21 +73,22 @@ func once(ctx context.Context, target string, ready func() bool, install func() 
 	return nil
 }
 
-// venv returns the interpreter of a virtual environment in which probe runs,
+// Venv returns the interpreter of a Python environment in dir in which probe runs,
 // installing packages when it does not.
-func venv(ctx context.Context, dir, probe string, packages ...string) (string, error) {
+func Venv(ctx context.Context, dir, probe string, packages ...string) (string, error) {
 	bin := filepath.Join(dir, "bin", "python")
 	ready := func() bool { return exec.CommandContext(ctx, bin, "-c", probe).Run() == nil }
-	err := once(ctx, dir, ready, func() error {
-		if err := command(ctx, "python3", "-m", "venv", dir); err != nil {
+	err := Once(ctx, dir, ready, func() error {
+		if err := Run(ctx, "python3", "-m", "venv", dir); err != nil {
 			return err
 		}
-		return command(ctx, bin, append([]string{"-m", "pip", "install", "-q"}, packages...)...)
+		return Run(ctx, bin, append([]string{"-m", "pip", "install", "-q"}, packages...)...)
 	})
 	return bin, err
 }
 
-func command(ctx context.Context, name string, args ...string) error {
+// Run runs a command; its error has what the command said.
+func Run(ctx context.Context, name string, args ...string) error {
 	out, err := exec.CommandContext(ctx, name, args...).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("%s %s: %w: %s", name, strings.Join(args, " "), err, out)
