@@ -120,6 +120,8 @@ func (ev *Event) commit() catalog.LSN {
 // initial finds the generation of an initial read.
 func (o *Order) initial(e *Event, lane *Lane) error {
 	switch {
+	case o.ReadLSN == 0 && o.Generation > 0 && lane.Generation == 0:
+		o.ReadLSN = e.LSN // other partitions are ahead, where it is over
 	case o.Generation == 0, e.LSN > o.ReadLSN, e.LSN == o.ReadLSN && lane.Generation == o.Generation && lane.Ended:
 		o.Generation++
 		o.ReadLSN = e.LSN
@@ -160,6 +162,9 @@ func (l *Lane) streamed(e *Event, partition int32) (uint64, error) {
 	} else {
 		l.Sequence, l.LSN, l.Run, l.Same = e.Sequence, e.LSN, e.Run, 1
 	}
+	if e.MovedFrom {
+		l.Same = max(l.Same, 2) // the first half may stand in another partition
+	}
 	distance := int64(e.LSN-e.commit()) + distanceOffset
 	switch {
 	case distance < 0 || distance >= 1<<distanceBits:
@@ -172,7 +177,7 @@ func (l *Lane) streamed(e *Event, partition int32) (uint64, error) {
 	} else {
 		l.Numbered = true
 	}
-	return streamedBit | uint64(distance)<<placeBits | uint64(partition)<<10 | uint64(l.Same-1), nil
+	return streamedBit | uint64(distance)<<placeBits | uint64(l.Same-1)<<partitionBits | uint64(partition), nil
 }
 
 // incremental checks that an incremental read says where it was read.
