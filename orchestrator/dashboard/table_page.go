@@ -156,7 +156,7 @@ func eventText(e registry.Event) string {
 		return string(e.Detail)
 	}
 	switch e.Kind {
-	case registry.BudgetStaged, registry.SlotDropped, registry.Partitions, registry.SkipAsked, registry.RecordSkipped: // the detail says it; the first two are of sources
+	case registry.BudgetStaged, registry.SlotDropped, registry.ConnectorChanged, registry.Partitions, registry.SkipAsked, registry.RecordSkipped: // the detail says it; the first three are of sources
 	case registry.StateChanged:
 		s := d.To
 		if d.From != "" {
