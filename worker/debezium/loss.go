@@ -82,5 +82,14 @@ func (o *Order) PassBy(partition int32) {
 
 // Place says where, in the terms of a source block.
 func (l *Loss) Place() string {
-	return fmt.Sprintf("lsn %s of transaction %d, sequence %s", l.LSN, l.TxID, l.Sequence)
+	return fmt.Sprintf("lsn %s, sequence %s, of transaction %d", l.LSN, l.Sequence, l.TxID)
+}
+
+// String says what the topic shows.
+func (l *Loss) String() string {
+	what := "in the midst of a key move"
+	if !l.Half {
+		what = fmt.Sprintf("with row %d of those that one COPY has put there", l.Rows)
+	}
+	return fmt.Sprintf("the connector's run %s ended at %s, %s, and run %s goes on behind it", l.Run, l.Place(), what, l.Next)
 }

@@ -41,15 +41,13 @@ func (s sent) beyond(l *debezium.Loss) bool { return s[l.Run] > l.Sequence }
 // halfLost is the loss that is certain. The first half waited for the second, so that the
 // lake still has the row under its old key.
 func halfLost(l *debezium.Loss) *catalog.Error {
-	return catalog.Errorf(catalog.Conflict, catalog.CodeGap, anew,
-		"the connector was stopped in the midst of a key move and has lost its second half: run %s ended at %s with the delete, and run %s goes on behind it", l.Run, l.Place(), l.Next)
+	return catalog.Errorf(catalog.Conflict, catalog.CodeGap, anew, "the second half of a key move is missing: %s", l)
 }
 
-// suspect tells that rows of one place may be missing. It is told before the table's
-// offsets are saved, so that it may be told twice and not never.
+// suspect tells that rows of one place may be missing.
 func (s *Source) suspect(ctx context.Context, t *table, at Record, l *debezium.Loss) {
-	s.cfg.Logger.WarnContext(ctx, "rows may be missing: the connector was stopped, perhaps in the midst of rows that share a place in the log, and went on behind it; lakeweir reconcile tells",
-		"table", t.cfg.ID(), "topic", at.Topic, "partition", at.Partition, "offset", at.Offset, "place", l.Place(), "rows", l.Rows, "run", l.Run, "next_run", l.Next)
+	s.cfg.Logger.WarnContext(ctx, "rows may be missing; lakeweir reconcile tells", "table", t.cfg.ID(),
+		"topic", at.Topic, "partition", at.Partition, "offset", at.Offset, "why", l.String())
 	if s.cfg.Suspected != nil {
 		s.cfg.Suspected(t.name, at, l)
 	}
