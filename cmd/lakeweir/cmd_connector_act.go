@@ -35,7 +35,7 @@ func (app *App) action(cmd *cobra.Command, do func(ctx context.Context, c *conne
 
 // caution says what the end of a connector's task may cost.
 func (app *App) caution(ctx context.Context, name string) {
-	app.Log.WarnContext(ctx, connect.Caution, "connector", name)
+	app.Log.WarnContext(ctx, "a connector's task that ends may be under way", "connector", name, "caution", connect.Caution)
 }
 
 // printDone says what was done.
