@@ -8,6 +8,8 @@ import (
 
 	"github.com/lakeweir/lakeweir/catalog"
 	"github.com/lakeweir/lakeweir/catalog/registry"
+	"github.com/lakeweir/lakeweir/worker/debezium"
+	"github.com/lakeweir/lakeweir/worker/kafka"
 	"github.com/lakeweir/lakeweir/worker/pipeline"
 )
 
@@ -94,6 +96,15 @@ func (o *observer) Strained(_ context.Context, from, to catalog.BudgetStage, s p
 // SlotDropped implements pipeline.StrainObserver.
 func (o *observer) SlotDropped(_ context.Context, slot string, s pipeline.SourceStatus, budget int64) {
 	o.add(event{"", registry.SlotDropped, map[string]any{"slot": slot, "retainedBytes": s.Retained, "budgetBytes": budget, "heldBy": s.HeldBy}})
+}
+
+// suspected is what a kafka.Source tells of rows that may be missing.
+func (o *observer) suspected(table string, at kafka.Record, l *debezium.Loss) {
+	o.add(event{table, registry.MaybeMissing, map[string]any{
+		"partition": at.Partition, "offset": at.Offset, "lsn": l.LSN.String(), "sequence": l.Sequence.String(), "txId": l.TxID,
+		"rows": l.Rows, "run": l.Run.String(), "nextRun": l.Next.String(),
+		"message": "rows may be missing before " + at.String() + ": " + l.String(), "hint": "lakeweir reconcile " + o.source + "/" + table + " tells",
+	}})
 }
 
 func (o *observer) add(e event) {

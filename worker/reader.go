@@ -12,7 +12,7 @@ import (
 )
 
 // newReader makes what reads the source, as its capture says.
-func newReader(ctx context.Context, cfg Config, masks *masks) (pipeline.Source, error) {
+func newReader(ctx context.Context, cfg Config, masks *masks, observer *observer) (pipeline.Source, error) {
 	notes := tableNotes{registry: cfg.Registry, source: cfg.Source.Name}
 	if cfg.Source.Capture == catalog.Debezium {
 		skips, err := skipsOf(ctx, cfg)
@@ -21,7 +21,7 @@ func newReader(ctx context.Context, cfg Config, masks *masks) (pipeline.Source, 
 		}
 		return kafka.New(kafka.Config{
 			Source: cfg.Source, Password: cfg.KafkaPassword, Logger: cfg.Logger, Limits: cfg.Kafka, Notes: notes,
-			Describe: describer(cfg), Skips: skips, Skipped: recordSkipped(cfg),
+			Describe: describer(cfg), Skips: skips, Skipped: recordSkipped(cfg), Suspected: observer.suspected,
 		}), nil
 	}
 	return postgres.New(postgres.Config{

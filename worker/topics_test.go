@@ -2,6 +2,7 @@ package worker_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"strconv"
 	"strings"
 	"testing"
@@ -23,6 +24,7 @@ type desk struct {
 	commit catalog.LSN // the end of the last transaction
 	read   catalog.LSN // where the existing rows were read
 	tx     int
+	run    string // of the connector's task; empty: records do not say
 }
 
 // newDesk makes a rig whose source is read from topics.
@@ -89,6 +91,9 @@ func (d *desk) produce(table, key, value string) {
 	rec := &kgo.Record{Topic: "shop." + table, Value: []byte(value)}
 	if key != "" {
 		rec.Key = []byte(key)
+	}
+	if d.run != "" {
+		rec.Headers = []kgo.RecordHeader{{Key: "__debezium.context.runId", Value: []byte(d.run)}}
 	}
 	require.NoError(d.t, d.client.ProduceSync(d.t.Context(), rec).FirstErr())
 }
@@ -190,4 +195,37 @@ func TestASourceIsReplicatedFromTopics(t *testing.T) {
 	}
 	require.Contains(t, kinds, registry.SkipAsked)
 	require.Contains(t, kinds, registry.RecordSkipped)
+}
+
+// TestRowsThatMayBeMissingAreToldInTheTablesLife: a connector that was restarted in the
+// midst of a COPY went on behind the rows that share a place.
+func TestRowsThatMayBeMissingAreToldInTheTablesLife(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, map[string]string{"public.orders.yaml": "table: public.orders\nprimary_key: [id]\nscd: [1]\n"})
+	d.exec("CREATE TABLE orders (id int PRIMARY KEY)")
+	d.tell("INSERT INTO orders VALUES (1)", "public.orders", `{"id":1}`, `{"before":null,"after":{"id":1},"op":"r"}`, "last")
+	d.run = "01a228d2-5967-7305-804a-000000000001"
+	at := d.end()
+	for id := 2; id <= 3; id++ {
+		d.produce("public.orders", fmt.Sprintf(`{"id":%d}`, id), fmt.Sprintf(
+			`{"before":null,"after":{"id":%d},"op":"c","source":{"lsn":%d,"sequence":"[\"%d\",\"%d\"]","txId":900,"ts_us":1,"snapshot":null,"schema":"public","table":"orders"}}`, id, at, d.commit, at))
+	}
+	d.run = "01a228d2-5967-7305-804a-000000000002"
+	d.tell("INSERT INTO orders VALUES (7)", "public.orders", `{"id":7}`, `{"before":null,"after":{"id":7},"op":"c"}`, "")
+	d.start()
+	want := d.end()
+	d.beatUntil(func(v *registry.TableView) bool { return v.State == catalog.Streaming && v.BronzeThrough >= want })
+	d.stop()
+	view, err := d.registry.Table(t.Context(), "shop", "public.orders")
+	require.NoError(t, err)
+	var told []string
+	for _, e := range view.Events {
+		if e.Kind == registry.MaybeMissing {
+			told = append(told, string(e.Detail))
+		}
+	}
+	require.Len(t, told, 1)
+	for _, part := range []string{"topic shop.public.orders, partition 0, offset 3", at.String(), "row 2", "lakeweir reconcile shop/public.orders", "01a228d259677305804a000000000001"} {
+		require.Contains(t, told[0], part)
+	}
 }

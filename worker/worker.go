@@ -90,7 +90,7 @@ func Run(ctx context.Context, cfg Config) error {
 			Mask: masks.mask, Observer: observer, Logger: cfg.Logger, Limits: cfg.Limits,
 		}
 		var err error
-		if p.Reader, err = newReader(ctx, cfg, masks); err != nil {
+		if p.Reader, err = newReader(ctx, cfg, masks, observer); err != nil {
 			return err
 		}
 		if _, ok := p.Reader.(pipeline.Rereader); ok {

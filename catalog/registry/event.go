@@ -23,6 +23,7 @@ const (
 	Reconciled    EventKind = "reconciled"     // detail: differing, sourceRows, lakeRows, cursor
 	SkipAsked     EventKind = "skip_asked"     // a person has a record passed by; detail: partition, offset, reason, by
 	RecordSkipped EventKind = "record_skipped" // a worker has passed it by; detail: partition, offset, code, reason, by
+	MaybeMissing  EventKind = "maybe_missing"  // Debezium may have left out rows before a record; detail: partition, offset, lsn, sequence, txId, rows, run, nextRun, message, hint
 	Partitions    EventKind = "partitions"     // partitions came with rows, or went with some; detail: attached or gone; repaired once it is mended
 )
 

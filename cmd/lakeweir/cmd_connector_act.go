@@ -33,6 +33,11 @@ func (app *App) action(cmd *cobra.Command, do func(ctx context.Context, c *conne
 	return cmd
 }
 
+// caution says what the end of a connector's task may cost.
+func (app *App) caution(ctx context.Context, name string) {
+	app.Log.WarnContext(ctx, "a connector's task that ends may be under way", "connector", name, "caution", connect.Caution)
+}
+
 // printDone says what was done.
 func (app *App) printDone(name string, steps []string) error {
 	return printDocument(app, map[string]any{"name": name, "done": steps}, func(w io.Writer) error {
@@ -51,11 +56,13 @@ func newConnectorPauseCommand(app *App) *cobra.Command {
 		Use:   "pause SOURCE",
 		Short: "Let a connector pause",
 		Long: `Let the connector of a source pause: it captures nothing, and its slot retains the
-source's log meanwhile. With --stop its task ends, so that it holds no connection either.
+source's log meanwhile. With --stop its task ends, so that it holds no connection either;
+do that while nothing loads the source.
 lakeweir connector resume ends both.`,
 	}
 	app.action(cmd, func(ctx context.Context, c *connect.Client, name string) (string, error) {
 		if stop {
+			app.caution(ctx, name)
 			return "stopped connector " + name, c.Stop(ctx, name)
 		}
 		return "paused connector " + name, c.Pause(ctx, name)
@@ -80,7 +87,8 @@ func newConnectorRestartCommand(app *App) *cobra.Command {
 		Short: "Restart what of a connector has failed",
 		Long: `Restart what of the connector has failed, itself or its task, and nothing that runs: a
 restart reads again from the last offset. Events that are sent again change nothing in the
-lake.`,
+lake. What Debezium may have lost where the task ended, in the midst of a COPY or of key
+moves, lakeweir describe table shows.`,
 	}, func(ctx context.Context, c *connect.Client, name string) (string, error) {
 		s, err := c.Status(ctx, name)
 		if err != nil {
@@ -89,6 +97,7 @@ lake.`,
 		if !s.Failed() {
 			return "connector " + name + " has not failed: " + connect.Sentence(s), nil
 		}
+		app.caution(ctx, name)
 		return "restarted what of connector " + name + " had failed: " + connect.Sentence(s), c.RestartFailed(ctx, name)
 	})
 }

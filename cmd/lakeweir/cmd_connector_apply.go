@@ -31,7 +31,11 @@ what changed. With create: true the publication, the heartbeat table and the sig
 table are made first, as far as the role may.
 
 A change that would make it another stream (of the topic prefix, the slot, the database)
-is refused: see lakeweir connector reset. With --dry-run nothing is done.`,
+is refused: see lakeweir connector reset. With --dry-run nothing is done.
+
+Any change has Connect start the connector's task anew. Debezium can lose rows of a COPY,
+and of key moves, that it is in the midst of then: apply a change while nothing loads the
+source.`,
 		Example: "  lakeweir connector apply tableconfigs/shop --dry-run",
 		Args:    wantArgs("SOURCE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -64,6 +68,9 @@ func runConnectorApply(ctx context.Context, app *App, opts ConnectorApplyOptions
 	plan, err := d.client.Plan(ctx, want)
 	if err != nil {
 		return err
+	}
+	if plan.EndsTask() {
+		app.caution(ctx, plan.Name)
 	}
 	if !opts.DryRun {
 		if err := prepareSource(ctx, app, d.source, d.tables); err != nil {

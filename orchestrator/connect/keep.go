@@ -137,6 +137,9 @@ func (k *keeper) apply(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if p.EndsTask() {
+		k.Log.WarnContext(ctx, "the connector's task is started anew with another configuration", "source", k.Source.Name, "connector", p.Name, "caution", Caution)
+	}
 	if err := k.Client.Apply(ctx, p); err != nil {
 		return err
 	}

@@ -30,6 +30,13 @@ type Plan struct {
 	secrets []string
 }
 
+// Caution is what to say when a connector's task ends that may be under way: with a
+// changed configuration, a restart, a stop.
+const Caution = "a task that ends in the midst of a COPY or of key moves can lose rows of it for good: do this while nothing loads the source; docs/debezium-order.md"
+
+// EndsTask reports whether applying it ends the connector's task, to start it anew.
+func (p *Plan) EndsTask() bool { return !p.Create && len(p.Changes) > 0 }
+
 // Nothing reports whether the connector is as it should be.
 func (p *Plan) Nothing() bool { return !p.Create && len(p.Changes) == 0 }
 

@@ -166,6 +166,10 @@ func eventText(e registry.Event) string {
 			s += ": " + d.Message
 		}
 		return s
+	case registry.MaybeMissing:
+		if d.Message != "" {
+			return d.Message
+		}
 	case registry.SchemaVersion:
 		parts := []string{fmt.Sprint("version ", d.Version)}
 		for _, p := range []struct {

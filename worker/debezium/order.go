@@ -51,12 +51,15 @@ type Lane struct {
 	// First is the highest LSN of the generation's changes from before the connector had
 	// seen a commit.
 	First catalog.LSN `json:"first,omitempty"`
-	// Sequence, LSN and Run are those of the newest streamed change, and Same is how
+	Early early       `json:"early,omitzero"`
+	// Sequence, LSN, TxID and Run are those of the newest streamed change, and Same is how
 	// many in a row have had them.
 	Sequence catalog.LSN `json:"sequence,omitempty"`
 	LSN      catalog.LSN `json:"lsn,omitempty"`
+	TxID     uint64      `json:"txid,omitempty"`
 	Run      RunID       `json:"run,omitzero"`
 	Same     int         `json:"same,omitempty"`
+	Lacks    lacks       `json:"lacks,omitempty"` // what the newest streamed change may be followed by at its place
 }
 
 // Clone returns a copy that shares nothing with o.
@@ -86,7 +89,7 @@ func (o *Order) Place(e *Event, partition int32, offset int64) (catalog.Position
 	} else {
 		next.follow(&lane)
 	}
-	p := catalog.Position{Generation: lane.Generation, Commit: e.commit()}
+	p := catalog.Position{Generation: lane.Generation, Commit: lane.commit(e)}
 	var err error
 	if e.Snapshot == Streamed {
 		p.Ordinal, err = lane.streamed(e, partition)
@@ -107,14 +110,30 @@ func (o *Order) Place(e *Event, partition int32, offset int64) (catalog.Position
 	return p, nil
 }
 
-func (ev *Event) commit() catalog.LSN {
+// Commit returns the Commit of the position that Place would give a change: it tells the
+// transactions of streamed changes apart, also where source.sequence does not.
+func (o *Order) Commit(e *Event, partition int32) catalog.LSN {
+	lane := o.Lanes[partition]
+	return lane.commit(e)
+}
+
+// Newest returns the Commit of a partition's newest streamed change; 0 before one.
+func (o *Order) Newest(partition int32) catalog.LSN {
+	l := o.Lanes[partition]
+	if l.Same == 0 {
+		return 0
+	}
+	return l.commit(&Event{Sequence: l.Sequence, TxID: l.TxID})
+}
+
+func (l *Lane) commit(e *Event) catalog.LSN {
 	switch {
-	case ev.Snapshot == Initial || ev.Snapshot == InitialLast:
+	case e.Snapshot == Initial || e.Snapshot == InitialLast:
 		return initialCommit
-	case ev.Sequence == 0:
+	case e.Sequence == 0, e.Snapshot == Streamed && l.Early.has(e.TxID, e.Sequence):
 		return uncommitted
 	}
-	return ev.Sequence
+	return e.Sequence
 }
 
 // initial finds the generation of an initial read.
@@ -157,27 +176,35 @@ func (l *Lane) streamed(e *Event, partition int32) (uint64, error) {
 	if err := l.anew(e); err != nil {
 		return 0, err
 	}
-	if e.LSN == l.LSN && e.Sequence == l.Sequence && e.Run == l.Run && l.Same > 0 {
+	commit := l.commit(e)
+	l.Lacks = l.lacking(e)
+	if l.shares(e) {
 		l.Same++
 	} else {
-		l.Sequence, l.LSN, l.Run, l.Same = e.Sequence, e.LSN, e.Run, 1
+		l.Sequence, l.LSN, l.TxID, l.Run, l.Same = e.Sequence, e.LSN, e.TxID, e.Run, 1
 	}
 	if e.MovedFrom {
 		l.Same = max(l.Same, 2) // the first half may stand in another partition
 	}
-	distance := int64(e.LSN-e.commit()) + distanceOffset
+	distance := int64(e.LSN-commit) + distanceOffset
 	switch {
 	case distance < 0 || distance >= 1<<distanceBits:
 		return 0, unplaceable("its lsn %s is too far from %s, where the last transaction ended", e.LSN, e.Sequence)
 	case l.Same > samePlaces:
 		return 0, unplaceable("more than %d changes share the lsn %s", samePlaces, e.LSN)
 	}
-	if e.Sequence == 0 {
+	l.Early.note(e, l.First)
+	if commit == uncommitted {
 		l.First = max(l.First, e.LSN)
 	} else {
 		l.Numbered = true
 	}
 	return streamedBit | uint64(distance)<<placeBits | uint64(l.Same-1)<<partitionBits | uint64(partition), nil
+}
+
+// shares reports whether a change has the place of the newest one, in the same run.
+func (l *Lane) shares(e *Event) bool {
+	return e.LSN == l.LSN && e.Sequence == l.Sequence && e.Run == l.Run && l.Same > 0
 }
 
 // incremental checks that an incremental read says where it was read.

@@ -14,7 +14,7 @@ import (
 )
 
 func streamed(sequence, lsn catalog.LSN) Event {
-	return Event{Kind: Row, Op: change.Update, Sequence: sequence, HasSequence: true, LSN: lsn, TxID: 1, Run: RunID{1}}
+	return Event{Kind: Row, Op: change.Update, Sequence: sequence, HasSequence: true, LSN: lsn, TxID: 1 + uint64(sequence), Run: RunID{1}}
 }
 
 func read(s Snapshot, sequence, lsn catalog.LSN) Event {
@@ -99,22 +99,44 @@ func TestRecordedTopicsEndWithTheLastValue(t *testing.T) {
 }
 
 // C36-REPLAY: a connector that was killed sends a range again, from anywhere; each event has
-// the position that it had, also where rows of one COPY share an LSN, and new ones go on.
+// the position that it had, also where rows of one COPY share an LSN, and new ones go on. So
+// it is for the first transaction, whose rest carries a sequence when the connector was
+// restarted in its midst, also when a later one has its txId.
 func TestC36EventsThatAreSentAgainHaveTheSamePosition(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		log := drawLog(t)
+		first := 0 // how many events the first transaction has
+		for first < len(log) && log[first].Sequence == 0 {
+			first++
+		}
+		if rapid.Bool().Draw(t, "a txId comes again") {
+			second := catalog.LSN(0)
+			for i := first; i < len(log); i++ {
+				if second == 0 {
+					second = log[i].Sequence
+				}
+				if log[i].Sequence != second {
+					log[i].TxID = log[0].TxID
+				}
+			}
+		}
 		p := placing{t: t}
-		first := map[int]catalog.Position{} // by index in the log
+		at := map[int]catalog.Position{} // by index in the log
 		sent := 0
 		for run := byte(1); sent < len(log); run++ {
 			// Debezium resumes at a change's LSN, never inside of several that share one.
 			from := 0
 			if sent > 0 {
-				from = rapid.IntRange(0, sent-1).Draw(t, "from")
+				kinds := []int{sent, min(sent, first)} // anywhere, or in the first transaction
+				from = rapid.IntRange(0, rapid.SampledFrom(kinds).Draw(t, "where")-1).Draw(t, "from")
 				for from > 0 && log[from-1].LSN == log[from].LSN {
 					from--
 				}
+			}
+			resumed := catalog.LSN(0) // where, when that was within the first transaction
+			if from > 0 && from <= first {
+				resumed = log[rapid.IntRange(0, from-1).Draw(t, "noted")].LSN
 			}
 			to := rapid.IntRange(sent, len(log)).Draw(t, "to")
 			if run > 4 {
@@ -123,11 +145,17 @@ func TestC36EventsThatAreSentAgainHaveTheSamePosition(t *testing.T) {
 			for i := from; i < to; i++ {
 				e := log[i]
 				e.Run = RunID{run}
-				at := p.place(e)
-				if was, ok := first[i]; ok {
-					require.Equal(t, was, at, "event %d in run %d", i, run)
+				if i < first {
+					e.Sequence = resumed
 				}
-				first[i] = at
+				commit := p.Commit(&e, 0)
+				now := p.place(e)
+				require.Equal(t, now.Commit, commit)
+				require.Equal(t, commit, p.Newest(0))
+				if was, ok := at[i]; ok {
+					require.Equal(t, was, now, "event %d in run %d", i, run)
+				}
+				at[i] = now
 				if run%2 == 0 { // what is stored and read back goes on
 					var back Order
 					b, err := json.Marshal(p.Order)
@@ -140,10 +168,38 @@ func TestC36EventsThatAreSentAgainHaveTheSamePosition(t *testing.T) {
 		}
 		var positions []catalog.Position
 		for i := range log {
-			positions = append(positions, first[i])
+			positions = append(positions, at[i])
 		}
 		requireRising(t, positions)
 	})
+}
+
+// What a restart leaves of the first transaction belongs to it, and what has its txId and
+// cannot be of it does not.
+func TestTheFirstTransactionStaysOneWhenItIsInterrupted(t *testing.T) {
+	t.Parallel()
+	of := func(tx uint64, run byte, sequence, lsn catalog.LSN) Event {
+		e := streamed(sequence, lsn)
+		e.TxID, e.Run = tx, RunID{run}
+		return e
+	}
+	p := placing{t: t}
+	sent := p.all(of(7, 1, 0, 1000), of(7, 1, 0, 1010), of(7, 1, 0, 1010), of(7, 1, 0, 1020))
+	require.Equal(t, sent[1:], p.all(of(7, 2, 1000, 1010), of(7, 2, 1000, 1010), of(7, 2, 1000, 1020)), "sent again")
+	sent = append(sent, p.place(of(7, 2, 1000, 1030)))
+	later := p.all(of(8, 2, 1050, 1040), of(7, 2, 1090, 1060))
+	requireRising(t, append(slices.Clone(sent), later...))
+	require.Equal(t, catalog.LSN(1090), later[1].Commit, "another transaction of that txId")
+	require.Equal(t, sent[3:], p.all(of(7, 3, 1010, 1020), of(7, 3, 1010, 1030)), "sent again after its end")
+	require.Equal(t, later, p.all(of(8, 3, 1050, 1040), of(7, 3, 1090, 1060)))
+	require.Equal(t, sent, p.all(of(7, 4, 0, 1000), of(7, 4, 0, 1010), of(7, 4, 0, 1010), of(7, 4, 0, 1020), of(7, 4, 0, 1030)))
+
+	p.place(read(Initial, 0, 2000)) // the table is read anew
+	require.Equal(t, catalog.Position{Generation: 2, Commit: 1990}, func() catalog.Position {
+		at := p.place(of(7, 5, 1990, 2010))
+		at.Ordinal = 0
+		return at
+	}())
 }
 
 // drawLog draws what a connector streams: transactions in the order of their commits,
@@ -152,7 +208,7 @@ func drawLog(t *rapid.T) []Event {
 	var out []Event
 	var sequence catalog.LSN
 	commit := catalog.LSN(rapid.Uint64Range(1<<20, 1<<40).Draw(t, "start"))
-	for range rapid.IntRange(1, 8).Draw(t, "transactions") {
+	for n := range rapid.IntRange(1, 8).Draw(t, "transactions") {
 		lsn := commit
 		if back := catalog.LSN(rapid.Uint64Range(0, 1<<19).Draw(t, "began before")); back < lsn {
 			lsn -= back
@@ -160,7 +216,9 @@ func drawLog(t *rapid.T) []Event {
 		for range rapid.IntRange(1, 4).Draw(t, "statements") {
 			lsn += catalog.LSN(rapid.Uint64Range(1, 500).Draw(t, "step"))
 			for range rapid.SampledFrom([]int{1, 1, 2, 5}).Draw(t, "rows of a statement") {
-				out = append(out, streamed(sequence, lsn))
+				e := streamed(sequence, lsn)
+				e.TxID = 700 + uint64(n)
+				out = append(out, e)
 			}
 		}
 		commit = max(commit, lsn) + catalog.LSN(rapid.Uint64Range(1, 500).Draw(t, "to commit"))

@@ -2,6 +2,7 @@ package kafka
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -20,6 +21,10 @@ type Config struct {
 	// told of each that was, and why it could not be read; it must not block.
 	Skips   map[Record]Skip
 	Skipped func(table string, record Record, skip Skip, why *catalog.Error)
+	// Suspected, when not nil, is told where rows may be missing, lost by Debezium, in a
+	// table that goes on: before record. A record that is read again is told again. It
+	// must not block.
+	Suspected func(table string, record Record, loss *debezium.Loss)
 	// Notes may be nil: then a gap that the topic does not prove any more is forgotten by
 	// the next run.
 	Notes Notes
@@ -48,6 +53,10 @@ type Record struct {
 	Topic     string
 	Partition int32
 	Offset    int64
+}
+
+func (r Record) String() string {
+	return fmt.Sprintf("topic %s, partition %d, offset %d", r.Topic, r.Partition, r.Offset)
 }
 
 // Skip says who has a record passed by, and why.

@@ -21,7 +21,7 @@ func gapf(t *catalog.Table, format string, args ...any) *catalog.Error {
 func undecodable(t *catalog.Table, rec Record, cause error) *catalog.Error {
 	inner := catalog.Public(cause)
 	e := &catalog.Error{Kind: inner.Kind, Code: inner.Code, Err: cause, Hint: inner.Hint, At: t.ID()}
-	e.Message = fmt.Sprintf("topic %s, partition %d, offset %d: %s", rec.Topic, rec.Partition, rec.Offset, inner.Message)
+	e.Message = fmt.Sprintf("%s: %s", rec, inner.Message)
 	const command = "lakeweir skip"
 	skip := fmt.Sprintf("%s %s --partition %d --offset %d --reason …", command, t.ID(), rec.Partition, rec.Offset)
 	switch {

@@ -18,6 +18,7 @@ import (
 	"github.com/lakeweir/lakeweir/catalog"
 	"github.com/lakeweir/lakeweir/catalog/typemap"
 	"github.com/lakeweir/lakeweir/worker/change"
+	"github.com/lakeweir/lakeweir/worker/debezium"
 	"github.com/lakeweir/lakeweir/worker/pipeline"
 	"github.com/lakeweir/lakeweir/worker/pipeline/pipelinetest"
 )
@@ -34,7 +35,8 @@ type shop struct {
 	skips    map[Record]Skip
 	password catalog.Secret
 	clients  []kgo.Opt
-	notes    *kept // nil: none
+	notes    *kept    // nil: none
+	suspects []string // what was told of rows that may be missing
 	limits   Limits
 	observer *pipelinetest.Observer // what the registry would know
 }
@@ -207,6 +209,9 @@ func (s *shop) config() Config {
 			}
 			return d, nil
 		},
+	}
+	cfg.Suspected = func(table string, at Record, l *debezium.Loss) {
+		s.suspects = append(s.suspects, fmt.Sprintf("%s: %s: %s", table, at, l))
 	}
 	if s.notes != nil {
 		cfg.Notes = s.notes

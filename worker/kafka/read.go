@@ -28,6 +28,9 @@ func (s *Source) read(ctx context.Context, t *table, p *partition, rec *kgo.Reco
 		t.pass(p, rec.Offset)
 		return nil
 	}
+	if catalog.Public(err).Code == catalog.CodeGap { // to pass the record by brings nothing back
+		return gapf(t.cfg, "%s: %s", name, catalog.Public(err).Message)
+	}
 	skip, ok := s.cfg.Skips[name]
 	if !ok {
 		return undecodable(t.cfg, name, err)
@@ -38,6 +41,7 @@ func (s *Source) read(ctx context.Context, t *table, p *partition, rec *kgo.Reco
 	if s.cfg.Skipped != nil {
 		s.cfg.Skipped(t.name, name, skip, why)
 	}
+	t.order.PassBy(p.number)
 	t.pass(p, rec.Offset)
 	return nil
 }
@@ -66,6 +70,7 @@ func (s *Source) readRecord(ctx context.Context, t *table, p *partition, rec *kg
 		return nil
 	}
 	s.progress.note(&e, t.heartbeat, t.readAt)
+	s.sent.note(&e)
 	if t.heartbeat {
 		t.build = nil
 		t.pass(p, rec.Offset)
@@ -76,10 +81,20 @@ func (s *Source) readRecord(ctx context.Context, t *table, p *partition, rec *kg
 			"set apply_truncates: true to let it empty the lake's tables too, then start the worker anew",
 			"the table was truncated and its configuration says apply_truncates: false")
 	}
+	loss := t.order.Loss(&e, p.number)
+	if loss != nil && loss.Half && !t.several() {
+		return halfLost(loss)
+	}
 	if b, err = s.cutBefore(t, p, &e, out); err != nil {
 		return err
 	}
-	return t.add(b, p, &e, rec.Offset)
+	if err := t.add(b, p, &e, rec.Offset); err != nil {
+		return err
+	}
+	if loss != nil && !s.sent.beyond(loss) {
+		s.suspect(ctx, t, Record{rec.Topic, rec.Partition, rec.Offset}, loss)
+	}
+	return nil
 }
 
 // pass goes past a record that is no change.
@@ -96,7 +111,7 @@ func (t *table) pass(p *partition, offset int64) {
 func (s *Source) cutBefore(t *table, p *partition, e *debezium.Event, out *pipeline.Slice) (*builder, error) {
 	b := t.build
 	n, size := len(b.changes), b.size()
-	begins := e.Snapshot != debezium.Streamed || e.Sequence != p.sequence
+	begins := e.Snapshot != debezium.Streamed || t.order.Commit(e, p.number) != p.commit
 	l := s.cfg.Limits
 	full := n >= l.BatchRows || size >= l.BatchBytes
 	tooLarge := n >= 2*l.BatchRows || size >= 2*l.BatchBytes
@@ -161,7 +176,7 @@ func (t *table) add(b *builder, p *partition, e *debezium.Event, offset int64) e
 	b.moved = true
 	p.next = offset + 1
 	if e.Snapshot == debezium.Streamed {
-		p.sequence = e.Sequence
+		p.commit = position.Commit
 	}
 	t.count(b, e, position.Generation)
 	return nil

@@ -30,6 +30,7 @@ type Source struct {
 	record   debezium.Record   // scratch
 	full     bool              // the slice is as large as it may be
 	progress progress
+	sent     sent
 	told     catalog.LSN // the newest Through that was handed over
 
 	ask     chan struct{} // to the keeper: list the topics' ends
@@ -62,7 +63,7 @@ func New(cfg Config) *Source {
 	return &Source{
 		cfg: cfg, byName: map[string]*table{}, byTopic: map[string]*table{}, saved: map[string]*catalog.TopicOffsets{},
 		ask: make(chan struct{}, 1), answers: make(chan ends, 1), news: make(chan struct{}, 1),
-		progress: progress{settle: cfg.Limits.Settle},
+		progress: progress{settle: cfg.Limits.Settle}, sent: sent{},
 	}
 }
 

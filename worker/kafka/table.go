@@ -46,10 +46,10 @@ type table struct {
 
 // partition is one partition of a table's topic.
 type partition struct {
-	number   int32
-	next     int64       // the offset to read next
-	atEnd    bool        // next was the partition's end when it was last looked at
-	sequence catalog.LSN // of the newest streamed change
+	number int32
+	next   int64       // the offset to read next
+	atEnd  bool        // next was the partition's end when it was last looked at
+	commit catalog.LSN // of the newest streamed change's position; 0 before one
 }
 
 // half is the first half of a key move whose second has not come.
@@ -141,11 +141,11 @@ func (t *table) dropHalf() error {
 	return nil
 }
 
-// passed is how far the sequence of a partition had come: what the source may not
+// passed is how far the commits of a partition had come: what the source may not
 // forget begins there.
 func (t *table) passed(p *partition) catalog.LSN {
-	if p != nil && p.sequence > 0 {
-		return p.sequence
+	if p != nil && p.commit > 0 {
+		return p.commit
 	}
 	return max(t.high.Commit, 1)
 }

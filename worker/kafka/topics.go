@@ -45,7 +45,7 @@ func (t *table) begin(a arrival) error {
 	}
 	for _, o := range a.offsets {
 		p := &partition{number: o.Partition, next: o.Next, atEnd: o.Next >= a.now.partitions[o.Partition].end}
-		p.sequence = t.order.Lanes[o.Partition].Sequence
+		p.commit = t.order.Newest(o.Partition)
 		t.parts[o.Partition] = p
 	}
 	return nil
