@@ -340,13 +340,21 @@ func TestWhatDoesNotFitIntoAPositionIsRefused(t *testing.T) {
 	refused(&o, streamed(1, 2), 0, -1)
 	refused(&o, read(Initial, 0, 2), 0, 1<<56)
 	refused(&o, streamed(1<<46, 1), 0, 0)
-	refused(&o, streamed(1, 1<<46), 0, 0)
+	refused(&o, streamed(2, 1<<46), 0, 0)
 	for i := range samePlaces {
 		e := streamed(5, 7)
 		_, err := o.Place(&e, 0, int64(i))
 		require.NoError(t, err)
 	}
 	refused(&o, streamed(5, 7), 0, 2000)
+}
+
+// The log of a large and busy source is long before a connector begins to read it.
+func TestTheFirstTransactionOfALongLogHasAPlace(t *testing.T) {
+	t.Parallel()
+	p := placing{t: t}
+	const far = catalog.LSN(1) << 60
+	requireRising(t, p.all(read(Initial, 0, far), streamed(0, far+100), streamed(0, far+200), streamed(far+300, far+300)))
 }
 
 // C43-MORE-PARTITIONS: whatever way partitions come between each other, the order of
