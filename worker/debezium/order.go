@@ -38,12 +38,9 @@ const (
 // each partition and read back goes on as if it had never stopped. The zero value is
 // that of a topic that is read from its start.
 type Order struct {
-	Generation uint32      `json:"generation"`        // the newest initial snapshot, from 1; 0 before the first change
-	ReadLSN    catalog.LSN `json:"readLSN,omitempty"` // where the newest initial snapshot was read; 0 before any
-	// Base is from where the distances of changes are counted that came before the
-	// connector had seen a commit: the LSN of the first of them. 0 before one.
-	Base  catalog.LSN    `json:"base,omitempty"`
-	Lanes map[int32]Lane `json:"lanes,omitempty"` // by partition
+	Generation uint32         `json:"generation"`        // the newest initial snapshot, from 1; 0 before the first change
+	ReadLSN    catalog.LSN    `json:"readLSN,omitempty"` // where the newest initial snapshot was read; 0 before any
+	Lanes      map[int32]Lane `json:"lanes,omitempty"`   // by partition
 }
 
 // Lane is what Order has to know of one partition.
@@ -95,10 +92,7 @@ func (o *Order) Place(e *Event, partition int32, offset int64) (catalog.Position
 	p := catalog.Position{Generation: lane.Generation, Commit: lane.commit(e)}
 	var err error
 	if e.Snapshot == Streamed {
-		if next.Base == 0 && p.Commit == uncommitted {
-			next.Base = e.LSN
-		}
-		p.Ordinal, err = lane.streamed(e, partition, next.Base)
+		p.Ordinal, err = lane.streamed(e, partition)
 	} else {
 		p.Ordinal = uint64(offset)<<partitionBits | uint64(partition)
 		if e.Snapshot == Incremental {
@@ -177,8 +171,8 @@ func (l *Lane) begin(generation uint32) {
 	}
 }
 
-// streamed returns the ordinal of a streamed change; early is the Order's Base.
-func (l *Lane) streamed(e *Event, partition int32, early catalog.LSN) (uint64, error) {
+// streamed returns the ordinal of a streamed change.
+func (l *Lane) streamed(e *Event, partition int32) (uint64, error) {
 	if err := l.anew(e); err != nil {
 		return 0, err
 	}
@@ -192,14 +186,15 @@ func (l *Lane) streamed(e *Event, partition int32, early catalog.LSN) (uint64, e
 	if e.MovedFrom {
 		l.Same = max(l.Same, 2) // the first half may stand in another partition
 	}
-	base := commit
-	if commit == uncommitted {
-		base = early
+	distance := int64(e.LSN-commit) + distanceOffset
+	if commit == uncommitted { // no transaction has ended from which to count
+		distance = int64(e.LSN % (1 << distanceBits))
 	}
-	distance := int64(e.LSN-base) + distanceOffset
 	switch {
+	case commit == uncommitted && l.First != 0 && e.LSN>>distanceBits != l.First>>distanceBits:
+		return 0, unplaceable("its lsn %s is too far from %s of the same transaction", e.LSN, l.First)
 	case distance < 0 || distance >= 1<<distanceBits:
-		return 0, unplaceable("its lsn %s is too far from %s, where the last transaction ended", e.LSN, base)
+		return 0, unplaceable("its lsn %s is too far from %s, where the last transaction ended", e.LSN, e.Sequence)
 	case l.Same > samePlaces:
 		return 0, unplaceable("more than %d changes share the lsn %s", samePlaces, e.LSN)
 	}

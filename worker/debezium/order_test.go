@@ -341,6 +341,11 @@ func TestWhatDoesNotFitIntoAPositionIsRefused(t *testing.T) {
 	refused(&o, read(Initial, 0, 2), 0, 1<<56)
 	refused(&o, streamed(1<<46, 1), 0, 0)
 	refused(&o, streamed(2, 1<<46), 0, 0)
+	var early Order
+	first := streamed(0, 1<<46-1)
+	_, err := early.Place(&first, 0, 0)
+	require.NoError(t, err)
+	refused(&early, streamed(0, 1<<46), 0, 1)
 	for i := range samePlaces {
 		e := streamed(5, 7)
 		_, err := o.Place(&e, 0, int64(i))
