@@ -13,7 +13,7 @@ LINTER        := .cache/bin/golangci-lint-$(GOLANGCI_LINT)
 
 export CGO_ENABLED ?= 0
 
-.PHONY: help build test reconcile-long e2e race fuzz fault-long golden generate verify lint check demo bench-build bench-memory clean
+.PHONY: help build test reconcile-long e2e e2e-long race fuzz fault-long golden generate verify lint check demo bench-build bench-memory clean
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,6 +29,9 @@ test: ## Run every test: unit, property, real Postgres, PyIceberg as an independ
 
 e2e: ## Run the program against real services and read the lake by PyIceberg and Spark (Java 17, Maven); RUN=name for one test
 	LAKEWEIR_E2E=1 LAKEWEIR_REQUIRE=1 $(GO) test -p 1 -count=1 -v -timeout 20m -run '(?i)$(RUN)' ./e2e/...
+
+e2e-long: ## The shop through Debezium with 20 kills of the program; RUN=name for another test
+	LAKEWEIR_E2E=1 LAKEWEIR_E2E_LONG=1 LAKEWEIR_REQUIRE=1 $(GO) test -count=1 -v -timeout 60m -run '(?i)$(or $(RUN),ShopThroughDebezium)' ./e2e
 
 reconcile-long: ## 20 reconciliations at 2,000 changes a second, then planted differences, found and repaired
 	LAKEWEIR_REQUIRE=1 LAKEWEIR_RECONCILE_LONG=1 $(GO) test ./worker -run '^TestReconcileUnderLoad$$' -v -count 1 -timeout 90m

@@ -33,8 +33,8 @@ func shopLayers() []string {
 // requireShopAgrees has PyIceberg and Spark read every layer of the shop. Both must
 // see the same rows; current must have the source's, every column; history must have
 // the versions that the oracle folds from the triggers' record; and bronze must have
-// each change that was committed, once.
-func requireShopAgrees(t *testing.T, s *stand, changes demo.Stats) {
+// each change that was committed, once. It returns the lake's tables by name.
+func requireShopAgrees(t *testing.T, s *stand, changes demo.Stats) map[string]readers.Table {
 	t.Helper()
 	pyIceberg, err := readers.NewPyIceberg(t.Context())
 	require.NoError(t, err)
@@ -68,6 +68,7 @@ func requireShopAgrees(t *testing.T, s *stand, changes demo.Stats) {
 		requireSameRows(t, "source and "+current.Name, sourceRows(t, s.conn, table, columns, current.Types), lines(pick(current.Rows, columns)))
 		requireHistory(t, s.conn, table, key, columns, history)
 	}
+	return by
 }
 
 // lines are rows as text, sorted.

@@ -89,10 +89,16 @@ func (s *stand) killed(random *rand.Rand, times int) {
 	for range times {
 		s.start()
 		s.moved("orders")
-		select { // a moment within the next saves: nothing tells of it
-		case <-time.After(time.Duration(random.IntN(1500)) * time.Millisecond):
-		case <-s.t.Context().Done():
-		}
-		s.kill()
+		s.killSoon(random)
 	}
+}
+
+// killSoon ends the program with SIGKILL at a moment within its next saves.
+func (s *stand) killSoon(random *rand.Rand) {
+	s.t.Helper()
+	select { // nothing tells of it
+	case <-time.After(time.Duration(random.IntN(1500)) * time.Millisecond):
+	case <-s.t.Context().Done():
+	}
+	s.kill()
 }

@@ -160,12 +160,12 @@ func TestASourceIsReplicatedFromTopics(t *testing.T) {
 	d.proved()
 	require.False(t, d.state("public.idle").FreshAt.IsZero(), "an idle table that was read up to now is fresh")
 	columns, bronze := d.rows("public.orders", catalog.Bronze)
-	require.Subset(t, columns, []string{"_topic", "_partition", "_offset"})
+	require.Subset(t, columns, []string{"_topic", "_topic_partition", "_offset"})
 	require.Len(t, bronze, 5)
 	offsets := map[string]bool{}
 	for _, row := range bronze {
 		require.Equal(t, "shop.public.orders", row["_topic"])
-		require.Equal(t, "0", row["_partition"])
+		require.Equal(t, "0", row["_topic_partition"])
 		offsets[row["_offset"]] = true
 	}
 	require.Equal(t, map[string]bool{"0": true, "1": true, "2": true, "3": true, "5": true}, offsets)

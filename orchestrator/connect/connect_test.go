@@ -306,6 +306,16 @@ func TestKeepAppliesWatchesAndRestarts(t *testing.T) {
 	}))
 }
 
+// Connect has no status of a connector in the moment after it was made.
+func TestKeepMissesNoConnectorThatItHasJustMade(t *testing.T) {
+	server := connecttest.New(t)
+	server.Slow(1)
+	n := upkeep(t, server, nil)
+	var first catalog.ConnectorStatus
+	n.await(t, func(s catalog.ConnectorStatus) bool { first = s; return true })
+	require.True(t, first.Running(), "%+v", first)
+}
+
 func TestKeepLeavesWhatSomebodyPausedOrDeleted(t *testing.T) {
 	server := connecttest.New(t)
 	n := upkeep(t, server, nil)

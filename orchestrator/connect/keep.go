@@ -91,6 +91,7 @@ type keeper struct {
 // what has failed when it is time.
 func (k *keeper) look(ctx context.Context) {
 	now := k.Clock()
+	justApplied := false
 	if !k.applied && k.applies.due(now) {
 		if err := k.apply(ctx); err != nil {
 			k.applies.tried(now)
@@ -99,7 +100,7 @@ func (k *keeper) look(ctx context.Context) {
 			}
 			return
 		}
-		k.applied = true
+		k.applied, justApplied = true, true
 	}
 	if !k.applied {
 		return
@@ -109,6 +110,9 @@ func (k *keeper) look(ctx context.Context) {
 		return
 	}
 	if err != nil {
+		if justApplied && catalog.Public(err).Code == catalog.CodeConnectorNotFound {
+			return // Connect has taken it and has no status of it yet
+		}
 		k.note(ctx, k.ours(err))
 		return
 	}

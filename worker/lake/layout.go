@@ -34,7 +34,7 @@ const (
 	colLate = "_late"
 	// Of tables that are read from topics, where the change stood.
 	colTopic     = "_topic"
-	colPartition = "_partition"
+	colPartition = "_topic_partition"
 	colOffset    = "_offset"
 
 	colUpdatedAt    = "_updated_at"

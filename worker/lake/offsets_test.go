@@ -68,7 +68,7 @@ func TestWhereATopicStandsIsFoundWithItsRows(t *testing.T) {
 
 			v, err := w.lake.View(t.Context(), ident, 0)
 			require.NoError(t, err)
-			schema, rows, err := v.Scan(t.Context(), ScanOptions{Columns: []string{"_topic", "_partition", "_offset"}})
+			schema, rows, err := v.Scan(t.Context(), ScanOptions{Columns: []string{"_topic", "_topic_partition", "_offset"}})
 			require.NoError(t, err)
 			require.Len(t, schema.Columns, 3)
 			for part, err := range rows {

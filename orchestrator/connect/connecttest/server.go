@@ -27,6 +27,7 @@ type Server struct {
 	busy       int
 	down       bool
 	refusal    string
+	slow       int
 }
 
 type connector struct {
@@ -35,6 +36,7 @@ type connector struct {
 	trace  string
 	task   string // "" when there is none
 	stops  int    // how often it is asked until it has stopped
+	unseen int    // how often it is asked until it has a status
 }
 
 // New starts a server that ends with the test.
@@ -52,6 +54,10 @@ func (s *Server) Busy(n int) { s.with(func() { s.busy = n }) }
 
 // Down lets every request fail until it is called with false.
 func (s *Server) Down(down bool) { s.with(func() { s.down = down }) }
+
+// Slow lets connectors that are made from now on have no status when they are asked for
+// it the first n times.
+func (s *Server) Slow(n int) { s.with(func() { s.slow = n }) }
 
 // Refuse makes configurations invalid, for the reason given; "" ends that.
 func (s *Server) Refuse(why string) { s.with(func() { s.refusal = why }) }
@@ -123,7 +129,7 @@ func (s *Server) put(name string, config map[string]string) (created bool) {
 	config["name"] = name
 	c := s.connectors[name]
 	if c == nil {
-		s.connectors[name], s.offsets[name] = &connector{config: config, state: "RUNNING", task: "RUNNING"}, true
+		s.connectors[name], s.offsets[name] = &connector{config: config, state: "RUNNING", task: "RUNNING", unseen: s.slow}, true
 		return true
 	}
 	c.config = config
@@ -163,6 +169,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	c := s.connectors[name]
+	if c != nil && c.unseen > 0 && action == "status" {
+		c.unseen--
+		c = nil
+	}
 	if c == nil {
 		message := "Connector " + name + " not found"
 		switch action {
