@@ -140,6 +140,13 @@ FROM pg_publication WHERE pubname = $1`, name).Scan(&p.owned, &p.allTables, &p.v
 	return &p, err
 }
 
+// isPublished reports whether the publication has the table.
+func isPublished(ctx context.Context, q querier, publication string, t catalog.TableName) (in bool, err error) {
+	err = q.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_publication_tables WHERE pubname = $1 AND schemaname = $2 AND tablename = $3)`,
+		publication, t.Schema, t.Name).Scan(&in)
+	return in, err
+}
+
 const tablesSQL = `SELECT u.n::int, c.oid, c.relkind::text, c.relpersistence = 'p', c.relreplident::text,
  has_table_privilege(c.oid, 'SELECT') AND has_schema_privilege(s.oid, 'USAGE'), pg_has_role(c.relowner, 'USAGE'), row_security_active(c.oid), greatest(c.reltuples, 0)::bigint
 FROM unnest($1::text[], $2::text[]) WITH ORDINALITY u(s, t, n)

@@ -74,6 +74,11 @@ func (s *Source) prepareConnector(ctx context.Context, tables []*catalog.Table) 
 			"source %s: publication %s does not exist and cannot be made", source.Name, source.Publication)
 	}
 	for _, t := range controlTables(source) {
+		if in, err := isPublished(ctx, s.pool, source.Publication, t); err != nil {
+			return found, err
+		} else if in { // who may not alter the publication need not
+			continue
+		}
 		if _, err := s.pool.Exec(ctx, addToPublication(source, t)); err != nil && sqlState(err) != stateDuplicateObject {
 			out.add(catalog.Limits, catalog.CodeSourcePublication, "", addToPublication(source, t), "%s cannot be added to publication %s: %s", t, source.Publication, serverMessage(err))
 		}

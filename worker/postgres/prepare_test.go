@@ -74,6 +74,12 @@ create publication lakeweir_shop for table a, parts with (publish_via_partition_
 
 	_, err = PrepareConnector(t.Context(), l.cfg, l.tables)
 	require.NoError(t, err, "what the role may not do is a finding")
+	l.exec("alter publication lakeweir_shop add table lakeweir.heartbeat")
+	found, err := PrepareConnector(t.Context(), l.cfg, l.tables)
+	require.NoError(t, err)
+	for _, f := range found {
+		require.NotContains(t, f.Message, "lakeweir.heartbeat cannot be added", "it is there already")
+	}
 	l.exec("drop publication lakeweir_shop")
 	_, err = PrepareConnector(t.Context(), l.cfg, l.tables)
 	require.Equal(t, catalog.CodeSourcePublication, catalog.Public(err).Code)
