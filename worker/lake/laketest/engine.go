@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -226,14 +227,14 @@ func (e *Engine) RollBack(ctx context.Context, ident []string, n int) (from, to 
 	return from, to, err
 }
 
-// Rows returns how many rows a snapshot says it holds, as text; empty when it is gone or
-// does not say.
-func Rows(t *table.Table, snapshot int64) string {
+// Rows returns how many rows a snapshot says it holds; 0 when it is gone or does not say.
+func Rows(t *table.Table, snapshot int64) int64 {
 	s := t.SnapshotByID(snapshot)
 	if s == nil || s.Summary == nil {
-		return ""
+		return 0
 	}
-	return s.Summary.Properties["total-records"]
+	n, _ := strconv.ParseInt(s.Summary.Properties["total-records"], 10, 64)
+	return n
 }
 
 // SetMain sets main to a snapshot that the table still has.
