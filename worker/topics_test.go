@@ -206,6 +206,7 @@ func TestRowsThatMayBeMissingAreToldInTheTablesLife(t *testing.T) {
 	d.tell("INSERT INTO orders VALUES (1)", "public.orders", `{"id":1}`, `{"before":null,"after":{"id":1},"op":"r"}`, "last")
 	d.run = "01a228d2-5967-7305-804a-000000000001"
 	at := d.end()
+	d.exec("INSERT INTO orders VALUES (2), (3)")
 	for id := 2; id <= 3; id++ {
 		d.produce("public.orders", fmt.Sprintf(`{"id":%d}`, id), fmt.Sprintf(
 			`{"before":null,"after":{"id":%d},"op":"c","source":{"lsn":%d,"sequence":"[\"%d\",\"%d\"]","txId":900,"ts_us":1,"snapshot":null,"schema":"public","table":"orders"}}`, id, at, d.commit, at))
