@@ -32,9 +32,9 @@ func newSkipCommand(app *App) *cobra.Command {
 has stopped there, and lakeweir describe table says at which partition and offset.
 
 What the record said is not in the lake, then: compare the table afterwards (lakeweir
-reconcile), and have the connector read its rows again where they differ. A record that can be read is never passed by. The worker looks
-when it starts. Who asked for it, when and why stands in the table's life, and so does
-the record's passing.`,
+reconcile), and have the connector read its rows again where they differ. A record that
+can be read is never passed by. The worker looks when it starts. Who asked for it, when
+and why stands in the table's life, and so does the record's passing.`,
 		Example: `  lakeweir skip public.orders --partition 0 --offset 4711 --reason "broken by hand, ticket 88"`,
 		Args:    wantArgs("TABLE"),
 		RunE: func(cmd *cobra.Command, args []string) error {

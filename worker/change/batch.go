@@ -92,8 +92,11 @@ func (b *Batch) End(start catalog.Cursor) catalog.Cursor {
 	return catalog.Cursor{Epoch: b.Epoch, Position: b.Changes[len(b.Changes)-1].Position}
 }
 
+// Weight is about how many bytes a change takes in memory beside its rows.
+const Weight = 160
+
 // Size returns about how many bytes the batch takes in memory.
-func (b *Batch) Size() int { return b.Rows.Size() + 160*len(b.Changes) }
+func (b *Batch) Size() int { return b.Rows.Size() + Weight*len(b.Changes) }
 
 // Place is where a row lies in a layer: a file, by the number the layer gave it,
 // and the row in that file from 0.

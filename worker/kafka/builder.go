@@ -11,27 +11,22 @@ import (
 type builder struct {
 	rows    *change.Rows
 	changes []change.Change
-	keys    arena
+	keys    change.Keys
 	// moved says that offsets were passed; told, that the snapshot's progress moved.
 	moved, told bool
 }
 
 func newBuilder(schema *catalog.Schema) *builder { return &builder{rows: change.NewRows(schema)} }
 
-func (b *builder) size() int { return b.rows.Size() + changeSize*len(b.changes) }
+func (b *builder) size() int { return b.rows.Size() + change.Weight*len(b.changes) }
 
-const changeSize = 160
-
-// key returns a lasting copy of a row's key, empty for a table without one.
+// key returns a lasting copy of a row's key, empty for a table without one and where
+// there is no row.
 func (b *builder) key(row int) ([]byte, error) {
-	if row < 0 || len(b.rows.Schema().Key) == 0 {
+	if row < 0 {
 		return nil, nil
 	}
-	var err error
-	if b.keys.scratch, err = b.rows.AppendKey(b.keys.scratch[:0], row); err != nil {
-		return nil, err
-	}
-	return b.keys.keep(b.keys.scratch), nil
+	return b.keys.Of(b.rows, row)
 }
 
 // inOrder sorts the changes by position, and marks as late those that are not above
@@ -47,19 +42,4 @@ func (b *builder) inOrder(sort bool, high catalog.Position) catalog.Position {
 		}
 	}
 	return high
-}
-
-// arena keeps many small byte slices in few allocations.
-type arena struct {
-	block   []byte
-	scratch []byte
-}
-
-func (a *arena) keep(v []byte) []byte {
-	if len(a.block)+len(v) > cap(a.block) {
-		a.block = make([]byte, 0, max(4<<10, min(2*cap(a.block), 256<<10), len(v)))
-	}
-	n := len(a.block)
-	a.block = append(a.block, v...)
-	return a.block[n:len(a.block):len(a.block)]
 }

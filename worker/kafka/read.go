@@ -197,7 +197,7 @@ func (t *table) keys(b *builder, c *change.Change, e *debezium.Event) error {
 		return nil
 	}
 	if c.Op == change.Update && c.Before >= 0 {
-		if old, err := b.rows.AppendKey(b.keys.scratch[:0], c.Before); err == nil && string(old) != string(c.Key) {
+		if b.keys.Differs(b.rows, c.Before, c.Key) {
 			return catalog.Errorf(catalog.Invalid, catalog.CodeIdentityChange,
 				"have the connector key the table's records by primary_key (message.key.columns), so that it tells a key that changes",
 				"an update changes the configured key, which is not the key of the topic's records")

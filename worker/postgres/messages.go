@@ -164,7 +164,7 @@ func (s *Source) added(t *table, p place, changes, size int) {
 	switch {
 	case w == nil:
 		s.rows += changes
-		s.bytes += size + 160*changes
+		s.bytes += size + change.Weight*changes
 	case s.tooMuch(w.held) && t.cfg.HasKey():
 		// The chunk takes too long for what happens meanwhile: a smaller one, later.
 		s.closeWindow(t)
