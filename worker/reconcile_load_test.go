@@ -23,6 +23,7 @@ import (
 type load struct {
 	rounds, orders int
 	rate           float64
+	connections    int // of the shop; 0: its default
 	save, hold     time.Duration
 	steady         time.Duration // between the changes of the tables made for it
 	truncates      time.Duration // at most so long after a comparison began is a table truncated
@@ -41,7 +42,7 @@ func TestReconcileUnderLoad(t *testing.T) {
 	icetest.Python(t)
 	l := load{rounds: 3, orders: 100, rate: 60, steady: 40 * time.Millisecond, save: 500 * time.Millisecond, hold: time.Second, truncates: 2 * time.Second}
 	if os.Getenv("LAKEWEIR_RECONCILE_LONG") != "" {
-		l = load{rounds: 20, orders: 5000, rate: 2000, steady: 5 * time.Millisecond, save: time.Second, hold: 5 * time.Second, truncates: 8 * time.Second}
+		l = load{rounds: 20, orders: 5000, rate: 2000, connections: 8, steady: 5 * time.Millisecond, save: time.Second, hold: 5 * time.Second, truncates: 8 * time.Second}
 	}
 	files := shopFiles(t)
 	files["public.hot.yaml"] = "table: public.hot\nprimary_key: [id]\nscd: [1, 2]\nfreshness_tier: realtime\n"
@@ -56,7 +57,7 @@ func TestReconcileUnderLoad(t *testing.T) {
 	r.exec("CREATE TABLE ledger (id int PRIMARY KEY, amount int, note text)")
 	r.exec("INSERT INTO ledger SELECT g, g, 'note ' || g FROM generate_series(1, 500) g")
 
-	workload := demo.NewWorkload(demo.WorkloadConfig{DSN: r.dsn, Rate: l.rate, Seed: 1, MaxHold: l.hold, Logger: testLogger(t)})
+	workload := demo.NewWorkload(demo.WorkloadConfig{DSN: r.dsn, Rate: l.rate, Connections: l.connections, Seed: 1, MaxHold: l.hold, Logger: testLogger(t)})
 	busy, rest := context.WithCancel(t.Context())
 	var working sync.WaitGroup
 	working.Go(func() {
@@ -95,7 +96,7 @@ func TestReconcileUnderLoad(t *testing.T) {
 		require.False(t, r.state(table.Name.String()).State.Stopped(), "%s: %+v", table.Name, r.state(table.Name.String()).Fault)
 	}
 
-	alarms := 0
+	alarms, events := 0, int64(0)
 	for n := range l.rounds {
 		held := r.holdOpen("UPDATE ledger SET note = 'held open' WHERE id IN (20, 21)")
 		var meanwhile sync.WaitGroup
@@ -106,7 +107,9 @@ func TestReconcileUnderLoad(t *testing.T) {
 		results := r.compare(l.config())
 		meanwhile.Wait()
 		held()
+		events = 0
 		for name, result := range results {
+			events += result.BronzeEvents
 			if !result.Equal() {
 				alarms++
 				t.Errorf("a false alarm: %s", result.Text())
@@ -115,8 +118,9 @@ func TestReconcileUnderLoad(t *testing.T) {
 		}
 		t.Logf("comparison %d: %s", n+1, results["public.orders"].Line())
 	}
-	took := time.Since(began)
-	t.Logf("false alarms: %d (%d comparisons of %d tables, %d changes at %.0f a second)", alarms, l.rounds, len(r.tables), workload.Stats().Changes(), float64(workload.Stats().Changes())/took.Seconds())
+	took := time.Since(began).Seconds()
+	t.Logf("false alarms: %d (%d comparisons of %d tables; %d changes of the shop, %.0f a second; %d events in bronze, %.0f a second)",
+		alarms, l.rounds, len(r.tables), workload.Stats().Changes(), float64(workload.Stats().Changes())/took, events, float64(events)/took)
 
 	// The other writer is slow, and would lose every race for the table's next snapshot.
 	pause()
