@@ -21,7 +21,7 @@ func (s *stand) metadata(ctx context.Context, layer catalog.Layer, table string)
 	if _, err := os.Stat(s.catalog()); errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
-	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Path: s.catalog(), RawQuery: "mode=ro&_pragma=busy_timeout(5000)"}).String())
+	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Path: s.catalog(), RawQuery: "mode=rw&_pragma=busy_timeout(5000)"}).String())
 	if err != nil {
 		return "", err
 	}

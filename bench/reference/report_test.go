@@ -3,15 +3,19 @@ package main
 import (
 	"encoding/json"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lakeweir/lakeweir/bench/topics"
 	"github.com/lakeweir/lakeweir/bench/tree"
 	"github.com/lakeweir/lakeweir/bench/verify"
 	"github.com/lakeweir/lakeweir/bench/workload"
+	"github.com/lakeweir/lakeweir/catalog/tableconfig"
 )
 
 // right is what a lake shows in which everything is right.
@@ -101,4 +105,25 @@ func TestOnlyCommitsWithRowsCount(t *testing.T) {
 	commits, events, err = countCommits([]byte(`{}`))
 	require.NoError(t, err)
 	require.Equal(t, []int64{0, 0}, []int64{commits, events})
+}
+
+func TestTheSourcesFilesAreGood(t *testing.T) {
+	t.Parallel()
+	for _, history := range []bool{false, true} {
+		s := &stand{place: place{broker: "127.0.0.1:9092"}, o: options{history: history}}
+		dir := filepath.Join(t.TempDir(), sourceName)
+		require.NoError(t, os.MkdirAll(dir, 0o755))
+		for name, text := range s.files() {
+			require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+		}
+		files, problems := tableconfig.LoadDir(dir)
+		require.NoError(t, problems.Err())
+		require.Len(t, files.Tables, len(workload.Tables()))
+		for _, table := range files.Tables {
+			require.Equal(t, topics.Prefix+table.Name.Name, files.Sources[0].Connector.Topic(table.Name))
+			require.Equal(t, history && table.Name.Name == workload.Orders, table.History)
+			require.True(t, table.Current)
+			require.False(t, table.SoftDelete)
+		}
+	}
 }
