@@ -5,7 +5,8 @@
 // own: the registry, and the source whose columns the worker asks for (its tables are
 // empty: what they would hold comes by the topics). Then, one after the other:
 //
-//   - "lakeweir run", the real program, until everything is folded; then SIGTERM;
+//   - "lakeweir run", the real program, until bronze has everything; then SIGTERM,
+//     before which it folds what is left;
 //   - it again, into another lake, killed with SIGKILL once the third batch of the
 //     largest table is in bronze, and started again;
 //   - the peer of package peer, unless it is left out.

@@ -127,7 +127,7 @@ func (b *bench) fold(ctx context.Context, r *report) ([]string, error) {
 	if err := s.start(ctx); err != nil {
 		return nil, err
 	}
-	if err := s.folded(ctx, b.outcome); err != nil {
+	if err := s.saved(ctx, b.outcome); err != nil {
 		return nil, err
 	}
 	ended, err := s.stop()
@@ -208,7 +208,7 @@ func (b *bench) foldWithCrash(ctx context.Context, r *report) ([]string, error) 
 	if err := s.start(ctx); err != nil {
 		return nil, err
 	}
-	if err := s.folded(ctx, b.outcome); err != nil {
+	if err := s.saved(ctx, b.outcome); err != nil {
 		return nil, err
 	}
 	ended, err := s.stop()
