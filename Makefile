@@ -13,7 +13,7 @@ LINTER        := .cache/bin/golangci-lint-$(GOLANGCI_LINT)
 
 export CGO_ENABLED ?= 0
 
-.PHONY: help build test reconcile-long e2e e2e-long race fuzz fault-long golden generate verify lint check demo bench-build bench-memory clean
+.PHONY: help build test reconcile-long e2e e2e-long race fuzz fault-long golden generate verify lint check demo bench-build bench-memory bench-reference clean
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -73,6 +73,9 @@ bench-build: ## Measure a cold build in CPU-seconds; fails above 360
 
 bench-memory: build ## Measure the worker's memory for what is large; fails above 512 MiB (ARGS="-format 2")
 	$(GO) run ./bench/memory $(ARGS)
+
+bench-reference: build ## Fold the reference workload, and with Spark's best setting (Java 17, Maven); SCALE=0.02, SCD2=1, ONLY=lakeweir, ARGS=...
+	$(GO) run ./bench/reference -scale '$(or $(SCALE),1)' -only '$(ONLY)' $(if $(filter 1,$(SCD2)),-history) $(ARGS)
 
 clean: ## Remove what make made
 	rm -rf bin bench/out

@@ -13,6 +13,8 @@ import (
 	"runtime"
 	"strings"
 	"syscall"
+
+	"github.com/lakeweir/lakeweir/bench/program"
 )
 
 type options struct {
@@ -52,8 +54,9 @@ type usage struct {
 }
 
 func main() {
-	if config := os.Getenv(childEnv); config != "" {
-		if err := runChild(config); err != nil {
+	runtime.MemProfileRate = 64 << 10
+	if asked, err := program.Asked(profile); asked {
+		if err != nil {
 			fmt.Fprintln(os.Stderr, "bench/memory: worker:", err)
 			os.Exit(1)
 		}

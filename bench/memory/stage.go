@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/lakeweir/lakeweir/bench/program"
 	"github.com/lakeweir/lakeweir/catalog"
 	"github.com/lakeweir/lakeweir/catalog/registry"
 	"github.com/lakeweir/lakeweir/orchestrator/localpg"
@@ -111,19 +111,14 @@ func (b *stage) start(ctx context.Context) error {
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), b.o.binary, "run", filepath.Join(b.dir, "config", "shop")) //nolint:gosec // the program to measure, as whoever measures says
 	cmd.Env = b.env()
 	if b.o.profile != "" {
-		self, err := os.Executable()
-		if err != nil {
-			return err
-		}
-		config, err := json.Marshal(childConfig{
-			Dir: filepath.Join(b.dir, "config", "shop"), DSN: b.dsn, Profiles: b.o.profile,
+		var err error
+		cmd, err = program.Command(program.Config{
+			Dir: filepath.Join(b.dir, "config", "shop"), Source: b.dsn, Registry: b.dsn, Profiles: b.o.profile,
 			Catalog: "sqlite://" + filepath.Join(b.dir, "catalog.db"), Warehouse: "file://" + filepath.Join(b.dir, "lake"),
 		})
 		if err != nil {
 			return err
 		}
-		cmd = exec.CommandContext(context.WithoutCancel(ctx), self)
-		cmd.Env = append(b.env(), childEnv+"="+string(config))
 	}
 	var err error
 	if b.log, err = os.Create(filepath.Join(b.dir, "worker.log")); err != nil {

@@ -1,11 +1,9 @@
 package peer
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	_ "embed"
-	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -14,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/lakeweir/lakeweir/bench/tree"
+	"github.com/lakeweir/lakeweir/bench/verify"
 	"github.com/lakeweir/lakeweir/bench/workload"
 	"github.com/lakeweir/lakeweir/e2e/install"
 	"github.com/lakeweir/lakeweir/e2e/readers"
@@ -22,8 +21,6 @@ import (
 var (
 	//go:embed job.py
 	jobScript []byte
-	//go:embed verify.py
-	verifyScript []byte
 	// sparkJars are Iceberg 1.12.0 and Spark's Kafka source 4.1.3.
 	//
 	//go:embed spark.jars
@@ -59,12 +56,7 @@ func New(ctx context.Context, cfg Config) (*Peer, error) {
 	if err := os.MkdirAll(cfg.Dir, 0o750); err != nil {
 		return nil, err
 	}
-	for name, script := range map[string][]byte{"job.py": jobScript, "verify.py": verifyScript} {
-		if err := os.WriteFile(filepath.Join(cfg.Dir, name), script, 0o600); err != nil {
-			return nil, err
-		}
-	}
-	return p, nil
+	return p, os.WriteFile(filepath.Join(cfg.Dir, "job.py"), jobScript, 0o600)
 }
 
 // Fold reads the topics from their begin to their end and folds them, and tells what
@@ -77,7 +69,7 @@ func (p *Peer) Fold(ctx context.Context) (tree.Figures, error) {
 		args = append(args, "--history")
 	}
 	var said bytes.Buffer
-	cmd := p.command(ctx, "job.py", args...)
+	cmd := p.command(ctx, args...)
 	cmd.Stdout, cmd.Stderr = &said, &said
 	f, err := tree.Run(ctx, cmd)
 	if err != nil {
@@ -86,70 +78,46 @@ func (p *Peer) Fold(ctx context.Context) (tree.Figures, error) {
 	return f, nil
 }
 
-// Differing compares the tables with what they must hold, and returns how many rows
-// only one side has.
-func (p *Peer) Differing(ctx context.Context, o *workload.Outcome) (int64, error) {
+// Lake is what the job has written.
+func (p *Peer) Lake() (verify.Lake, error) {
+	l := verify.Lake{Tables: map[string]verify.Table{}}
 	for _, table := range workload.Tables() {
-		if err := writeRows(filepath.Join(p.cfg.Dir, "expected-"+table+".jsonl"), o, table); err != nil {
-			return 0, err
+		l.Tables[table] = verify.Table{Metadata: p.metadata(table)}
+	}
+	if p.cfg.History {
+		l.Tables[verify.Versions] = verify.Table{Metadata: p.metadata(workload.Orders + "_history")}
+	}
+	for _, t := range l.Tables {
+		if t.Metadata == "" {
+			return l, fmt.Errorf("the job of Spark has left no tables in %s", p.cfg.Dir)
 		}
 	}
-	if err := writeVersions(filepath.Join(p.cfg.Dir, "expected-versions.jsonl"), o); err != nil {
-		return 0, err
-	}
-	args := []string{p.cfg.Dir}
-	if p.cfg.History {
-		args = append(args, "--history")
-	}
-	out, err := p.command(ctx, "verify.py", args...).Output()
-	if err != nil {
-		return 0, fmt.Errorf("compare Spark's tables: %w", err)
-	}
-	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
-	return strconv.ParseInt(lines[len(lines)-1], 10, 64)
+	return l, nil
 }
 
-func (p *Peer) command(ctx context.Context, script string, args ...string) *exec.Cmd {
+// metadata is the file of a table's newest metadata; empty when there is none. It is
+// found as Iceberg's Hadoop catalog finds it.
+func (p *Peer) metadata(table string) string {
+	dir := filepath.Join(p.cfg.Dir, "warehouse", "shop", table, "metadata")
+	hint, err := os.ReadFile(filepath.Join(dir, "version-hint.text"))
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(dir, "v"+strings.TrimSpace(string(hint))+".metadata.json")
+}
+
+// Versions are those of what the job runs on.
+func (p *Peer) Versions() map[string]string {
+	return map[string]string{
+		"spark":         install.Version(p.jars, "spark-sql-kafka-0-10_2.13"),
+		"spark-iceberg": install.Version(p.jars, "iceberg-spark-runtime-4.1_2.13"),
+	}
+}
+
+func (p *Peer) command(ctx context.Context, args ...string) *exec.Cmd {
 	submit := []string{
 		"--master", "local[2]", "--driver-memory", "4g", "--driver-java-options", "-XX:+UseParallelGC",
-		"--jars", strings.Join(p.jars, ","), filepath.Join(p.cfg.Dir, script),
+		"--jars", strings.Join(p.jars, ","), filepath.Join(p.cfg.Dir, "job.py"),
 	}
 	return p.spark.Submit(ctx, append(submit, args...)...)
-}
-
-// writeRows writes a table's expected rows as JSON lines.
-func writeRows(file string, o *workload.Outcome, table string) error {
-	return write(file, func(w *bufio.Writer) {
-		for row := range o.Rows(table) {
-			_, _ = w.Write(row.JSON[:len(row.JSON)-1]) // an error stays in the writer
-			fmt.Fprintf(w, `,"_op":"%c","_lsn":%d,"_tx_id":%d,"_source_ms":%d,"_from_snapshot":%t}`+"\n", row.Op, row.LSN, row.TxID, row.CommitMilli, row.Op == 'r')
-		}
-	})
-}
-
-func writeVersions(file string, o *workload.Outcome) error {
-	return write(file, func(w *bufio.Writer) {
-		out := json.NewEncoder(w)
-		for v := range o.Versions() {
-			line := map[string]any{"order_id": v.OrderID, "status": v.Status, "total_minor": v.TotalMinor, "from_ms": v.From, "to_ms": nil, "_lsn": v.LSN}
-			if v.To != 0 {
-				line["to_ms"] = v.To
-			}
-			_ = out.Encode(line) // as above
-		}
-	})
-}
-
-func write(file string, lines func(w *bufio.Writer)) error {
-	f, err := os.Create(file)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	w := bufio.NewWriterSize(f, 1<<20)
-	lines(w)
-	if err := w.Flush(); err != nil {
-		return err
-	}
-	return f.Close()
 }

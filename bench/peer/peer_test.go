@@ -8,7 +8,9 @@ import (
 
 	"github.com/lakeweir/lakeweir/bench/peer"
 	"github.com/lakeweir/lakeweir/bench/topics"
+	"github.com/lakeweir/lakeweir/bench/verify"
 	"github.com/lakeweir/lakeweir/bench/workload"
+	"github.com/lakeweir/lakeweir/e2e/readers"
 	"github.com/lakeweir/lakeweir/e2e/stack"
 )
 
@@ -27,7 +29,13 @@ func TestThePeerFoldsWhatItMust(t *testing.T) {
 	figures, err := p.Fold(t.Context())
 	require.NoError(t, err)
 	t.Log(figures)
-	differing, err := p.Differing(t.Context(), outcome)
+	python, err := readers.NewPyIceberg(t.Context())
 	require.NoError(t, err)
-	require.Zero(t, differing)
+	v, err := verify.New(python, t.TempDir(), outcome)
+	require.NoError(t, err)
+	lake, err := p.Lake()
+	require.NoError(t, err)
+	found, err := v.Look(t.Context(), lake)
+	require.NoError(t, err)
+	require.Zero(t, found.Differing(), "%+v", found)
 }

@@ -14,6 +14,9 @@ import (
 	"github.com/lakeweir/lakeweir/catalog/registry"
 	"github.com/lakeweir/lakeweir/catalog/tableconfig"
 	"github.com/lakeweir/lakeweir/worker"
+	"github.com/lakeweir/lakeweir/worker/kafka"
+	"github.com/lakeweir/lakeweir/worker/pipeline"
+	"github.com/lakeweir/lakeweir/worker/postgres"
 )
 
 // RunOptions are what run needs.
@@ -22,6 +25,7 @@ type RunOptions struct {
 	Registry string
 	Lake     LakeFlags
 	Memory   string
+	Batch    int  // changes of a table in a commit; 0: as Memory allows
 	Check    bool // only look for what would stand in the way
 }
 
@@ -53,6 +57,7 @@ With --check it only tells what would stand in the way, and what to do about it.
 	app.registryFlag(cmd, &opts.Registry)
 	app.lakeFlags(cmd, &opts.Lake)
 	cmd.Flags().StringVar(&opts.Memory, "memory", app.env("LAKEWEIR_MEMORY", "512MiB"), "about how much memory to take, besides a large key index; at least 256MiB (or LAKEWEIR_MEMORY)")
+	cmd.Flags().IntVar(&opts.Batch, "batch-rows", 0, "how many changes of a table are saved before their time, and about the most that one commit takes; 0: what --memory allows, at most 250000")
 	cmd.Flags().BoolVar(&opts.Check, "check", false, "only check the source, and run nothing")
 	app.outputFlag(cmd, "text", "json")
 	return cmd
@@ -73,6 +78,9 @@ func runRun(ctx context.Context, app *App, opts RunOptions) error {
 	memory, err := parseMemory(opts.Memory)
 	if err != nil {
 		return err
+	}
+	if opts.Batch < 0 {
+		return catalog.Invalidf(catalog.CodeUsage, "--batch-rows", "write a number of changes such as 50000, or 0", "%d is not a number of changes", opts.Batch)
 	}
 	tokenKey, err := resolveSecret(source.File+": token_key", string(source.TokenKey))
 	if err != nil {
@@ -104,11 +112,17 @@ func runRun(ctx context.Context, app *App, opts RunOptions) error {
 		Registry: reg, Version: readBuildVersion().Version, Logger: app.Log,
 		Memory: memory, OwnProcess: app.env("GOMEMLIMIT", "") == "",
 	}
+	if slice := min(opts.Batch, mostSlice); slice > 0 { // a batch is made of whole slices
+		run.Limits, run.Reader, run.Kafka = pipeline.Limits{BatchRows: opts.Batch}, postgres.Limits{SliceRows: slice}, kafka.Limits{BatchRows: slice}
+	}
 	if source.Capture == catalog.Debezium {
 		return runWithConnector(ctx, app, run)
 	}
 	return worker.Run(ctx, run)
 }
+
+// mostSlice is how many changes are read at once at most.
+const mostSlice = 50_000
 
 // resolveKafkaPassword returns the secret of kafka.sasl; empty where there is none.
 func resolveKafkaPassword(source *catalog.Source) (catalog.Secret, error) {

@@ -65,6 +65,18 @@ func Jars(ctx context.Context, list string) ([]string, error) {
 	return paths, group.Wait()
 }
 
+// Version returns the version of an artifact among the paths that Jars returns; empty
+// when it is not there.
+func Version(jars []string, artifact string) string {
+	for _, path := range jars {
+		folder := filepath.Dir(path)
+		if filepath.Base(filepath.Dir(folder)) == artifact {
+			return filepath.Base(folder)
+		}
+	}
+	return ""
+}
+
 func parseList(list string) ([]jar, error) {
 	var out []jar
 	lines := bufio.NewScanner(strings.NewReader(list))

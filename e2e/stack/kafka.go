@@ -24,6 +24,7 @@ var kafkaJars string
 type Kafka struct {
 	*Process
 	Address string // host:port
+	Version string
 }
 
 func newKafka(ctx context.Context, dir string, told func(string, ...any)) (*Kafka, error) {
@@ -39,7 +40,7 @@ func newKafka(ctx context.Context, dir string, told func(string, ...any)) (*Kafk
 	if err != nil {
 		return nil, err
 	}
-	k := &Kafka{Address: address(port)}
+	k := &Kafka{Address: address(port), Version: install.Version(jars, "kafka_2.13")}
 	data := filepath.Join(dir, "kafka")
 	if err := os.MkdirAll(data, 0o750); err != nil {
 		return nil, err

@@ -12,7 +12,8 @@ import (
 // nothing. It fills unavailable cells of the batches in place, so save them to
 // bronze first.
 func Current(t *catalog.Table, cursor catalog.Position, batches []*change.Batch, found []CurrentFound) CurrentResult {
-	f := currentFold{table: t, index: make(map[string]int, len(found))}
+	room := max(len(found), changesIn(batches))
+	f := currentFold{table: t, index: make(map[string]int, room), keys: make([]currentKey, 0, room)}
 	for i := range found {
 		k := f.key(found[i].Key)
 		k.before = append(k.before, found[i].Place)
@@ -193,7 +194,7 @@ func (k *currentKey) newestLive() *currentEntry {
 }
 
 func (f *currentFold) result() CurrentResult {
-	var r CurrentResult
+	r := CurrentResult{Write: make([]CurrentRow, 0, len(f.keys))}
 	for i := range f.keys {
 		k := &f.keys[i]
 		n := len(k.rows)

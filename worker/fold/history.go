@@ -18,7 +18,8 @@ import (
 // state after it. When the layer holds a part of the first transaction already, use
 // RedoHistory.
 func History(t *catalog.Table, cursor catalog.Position, batches []*change.Batch, found []VersionFound) HistoryResult {
-	f := historyFold{table: t, index: make(map[string]int, len(found))}
+	room := max(len(found), changesIn(batches))
+	f := historyFold{table: t, index: make(map[string]int, room), keys: make([]historyKey, 0, room)}
 	for i := range found {
 		k := f.key(found[i].Key)
 		if found[i].Row.Image.IsZero() {

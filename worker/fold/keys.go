@@ -8,7 +8,7 @@ import (
 // TouchedCurrent returns what Current needs to know of the current layer before it
 // folds the batches.
 func TouchedCurrent(t *catalog.Table, batches []*change.Batch) Touched {
-	c := newCollector()
+	c := newCollector(changesIn(batches))
 	for _, b := range batches {
 		for i := range b.Changes {
 			ch := &b.Changes[i]
@@ -39,7 +39,7 @@ func TouchedCurrent(t *catalog.Table, batches []*change.Batch) Touched {
 // TouchedHistory returns what History needs to know of the history layer before
 // it folds the batches.
 func TouchedHistory(batches []*change.Batch) Touched {
-	c := newCollector()
+	c := newCollector(changesIn(batches))
 	for _, b := range batches {
 		for i := range b.Changes {
 			ch := &b.Changes[i]
@@ -69,7 +69,7 @@ func WholeHistory(batches []*change.Batch, found []VersionFound) [][]byte {
 	if len(lacking) == 0 {
 		return nil
 	}
-	c := newCollector()
+	c := newCollector(0)
 	for _, b := range batches {
 		for i := range b.Changes {
 			if ch := &b.Changes[i]; ch.Op == change.Read && lacking[string(ch.Key)] {
@@ -86,7 +86,7 @@ func WholeHistory(batches []*change.Batch, found []VersionFound) [][]byte {
 // give History what Closed makes of it. Clocks seldom run backwards that far, so
 // there is seldom any.
 func Returning(newest int64, batches []*change.Batch, found []VersionFound) (keys [][]byte, since int64) {
-	c := newCollector()
+	c := newCollector(0)
 	var open map[string]bool
 	for _, b := range batches {
 		for i := range b.Changes {
@@ -123,7 +123,19 @@ type collector struct {
 	touched Touched
 }
 
-func newCollector() *collector { return &collector{index: map[string]int{}} }
+// newCollector makes one with room for so many keys.
+func newCollector(room int) *collector {
+	return &collector{index: make(map[string]int, room), touched: Touched{Keys: make([][]byte, 0, room), Image: make([]bool, 0, room)}}
+}
+
+// changesIn is how many changes batches have, and so how many keys at most.
+func changesIn(batches []*change.Batch) int {
+	n := 0
+	for _, b := range batches {
+		n += len(b.Changes)
+	}
+	return n
+}
 
 func (c *collector) add(key []byte, image bool) {
 	if len(key) == 0 {
