@@ -12,6 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 
 	"github.com/lakeweir/lakeweir/catalog"
+	"github.com/lakeweir/lakeweir/catalog/kafkaclient"
 	"github.com/lakeweir/lakeweir/worker/debezium"
 )
 
@@ -92,7 +93,7 @@ func (s *Source) unable(ctx context.Context, what string, err error) {
 	if ctx.Err() != nil {
 		return
 	}
-	if e := refused(s.cfg.Source.Name, err); e != nil {
+	if e := kafkaclient.Refused(s.cfg.Source, err); e != nil {
 		s.fail(e)
 		return
 	}
