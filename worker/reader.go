@@ -21,7 +21,7 @@ func newReader(ctx context.Context, cfg Config, masks *masks, observer *observer
 		}
 		return kafka.New(kafka.Config{
 			Source: cfg.Source, Password: cfg.KafkaPassword, Logger: cfg.Logger, Limits: cfg.Kafka, Notes: notes,
-			Describe: describer(cfg), Skips: skips, Skipped: recordSkipped(cfg), Suspected: observer.suspected,
+			Describe: describer(cfg), Slot: postgres.NewSlotWatch(postgres.Config{Source: cfg.Source, DSN: cfg.DSN}), Skips: skips, Skipped: recordSkipped(cfg), Suspected: observer.suspected,
 		}), nil
 	}
 	return postgres.New(postgres.Config{

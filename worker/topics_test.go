@@ -14,6 +14,7 @@ import (
 
 	"github.com/lakeweir/lakeweir/catalog"
 	"github.com/lakeweir/lakeweir/catalog/registry"
+	"github.com/lakeweir/lakeweir/orchestrator/localpg/localpgtest"
 	"github.com/lakeweir/lakeweir/worker/reconcile"
 )
 
@@ -30,13 +31,19 @@ type desk struct {
 // newDesk makes a rig whose source is read from topics.
 func newDesk(t *testing.T, files map[string]string) *desk {
 	t.Helper()
-	r := newRig(t, "", files)
+	return newDeskOn(t, localpgtest.Database(t), files)
+}
+
+// newDeskOn is newDesk on a database that is there.
+func newDeskOn(t *testing.T, dsn string, files map[string]string) *desk {
+	t.Helper()
+	r := newRigOn(t, dsn, "", files)
 	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.AllowAutoTopicCreation(), kfake.DefaultNumPartitions(1))
 	require.NoError(t, err)
 	t.Cleanup(cluster.Close)
 	r.source.Capture = catalog.Debezium
 	r.source.Kafka = &catalog.Kafka{Brokers: cluster.ListenAddrs()}
-	r.source.Connector = &catalog.Connector{TopicPrefix: "shop", Format: catalog.FormatJSON}
+	r.source.Connector = &catalog.Connector{Name: "lakeweir-shop", TopicPrefix: "shop", Format: catalog.FormatJSON}
 	r.sync()
 	r.exec("CREATE SCHEMA IF NOT EXISTS lakeweir; CREATE TABLE IF NOT EXISTS lakeweir.heartbeat (id int PRIMARY KEY, at timestamptz)")
 	client, err := kgo.NewClient(kgo.SeedBrokers(cluster.ListenAddrs()...), kgo.AllowAutoTopicCreation())

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lakeweir/lakeweir/catalog"
 	"github.com/lakeweir/lakeweir/worker/debezium"
+	"github.com/lakeweir/lakeweir/worker/pipeline"
 )
 
 // Config is what a Source needs.
@@ -17,6 +18,9 @@ type Config struct {
 	// Describe asks the source itself for its tables; it is tried again until it
 	// answers. Nil: only tables whose columns are known already can be read.
 	Describe func(ctx context.Context, tables []*catalog.Table) (Description, error)
+	// Slot is asked where the source's log and the connector's slot stand; nil: nobody is.
+	// The Source closes it.
+	Slot SlotWatch
 	// Skips are records to pass by when they cannot be read. Skipped, when not nil, is
 	// told of each that was, and why it could not be read; it must not block.
 	Skips   map[Record]Skip
@@ -34,6 +38,12 @@ type Config struct {
 	Clock   func() time.Time // default time.Now
 
 	Limits Limits
+}
+
+// SlotWatch knows where a source's log and slot stand. Safe for concurrent use.
+type SlotWatch interface {
+	Status(ctx context.Context) (pipeline.SourceStatus, error)
+	Close()
 }
 
 // Notes keep what must outlive a run about a table, durably; table is

@@ -50,8 +50,9 @@ type Source struct {
 }
 
 var (
-	_ pipeline.Source       = (*Source)(nil)
-	_ pipeline.OffsetKeeper = (*Source)(nil)
+	_ pipeline.Source        = (*Source)(nil)
+	_ pipeline.OffsetKeeper  = (*Source)(nil)
+	_ pipeline.SlotElsewhere = (*Source)(nil)
 )
 
 // New returns a Source; it does no I/O.
@@ -129,9 +130,15 @@ func (s *Source) Saved(name string, offsets *catalog.TopicOffsets) {
 	}
 }
 
-// Status implements pipeline.Source: how far the source's log was seen, not the log
-// itself, which the connector's slot holds.
-func (s *Source) Status(context.Context) (pipeline.SourceStatus, error) {
+// SlotReader implements pipeline.SlotElsewhere.
+func (s *Source) SlotReader() string { return "connector " + s.cfg.Source.Connector.Name }
+
+// Status implements pipeline.Source: where the source's log and the connector's slot
+// stand, as the source says. Where it is not asked, how far its log was seen.
+func (s *Source) Status(ctx context.Context) (pipeline.SourceStatus, error) {
+	if s.cfg.Slot != nil {
+		return s.cfg.Slot.Status(ctx)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return pipeline.SourceStatus{End: s.newest, Confirmed: s.confirmed, Active: s.active}, nil
@@ -139,6 +146,9 @@ func (s *Source) Status(context.Context) (pipeline.SourceStatus, error) {
 
 // Close implements pipeline.Source.
 func (s *Source) Close(ctx context.Context) error {
+	if s.cfg.Slot != nil {
+		s.cfg.Slot.Close()
+	}
 	if s.client == nil {
 		return nil
 	}
