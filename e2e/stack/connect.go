@@ -89,7 +89,7 @@ heartbeat.interval.ms=500
 		Name: "connect", Log: filepath.Join(dir, "log", "connect.log"), told: told,
 		// Its first page answers before the worker has joined its group.
 		ready: func(ctx context.Context) error { return c.call(ctx, http.MethodGet, "/connectors", nil, nil) },
-		argv: java("640m", jars, "-Dorg.slf4j.simpleLogger.defaultLogLevel=info",
+		argv: java("640m", jars, "-Duser.timezone=UTC", "-Dorg.slf4j.simpleLogger.defaultLogLevel=info",
 			"-Dorg.slf4j.simpleLogger.log.org.apache.kafka.clients=warn", "-Dorg.slf4j.simpleLogger.log.org.apache.kafka.common.config=warn",
 			"-Dorg.slf4j.simpleLogger.log.org.apache.kafka.connect.runtime.rest=warn",
 			"org.apache.kafka.connect.cli.ConnectDistributed", file),

@@ -84,7 +84,7 @@ type Description struct {
 // TableDescription is what a source says of a table.
 type TableDescription struct {
 	Schema       *catalog.Schema
-	Generated    []string // columns that come with what is read and not with the stream
+	Generated    []string // columns that come with what is read and not with the stream, and that the lake has not
 	FullIdentity bool     // REPLICA IDENTITY FULL
 	Err          error    // why there is no schema
 }

@@ -308,9 +308,8 @@ func (s *Source) prepare(ctx context.Context, t *table, d Description, now exten
 	if err != nil {
 		return a, err
 	}
-	dcfg.Table, dcfg.Schema, dcfg.Registry = t.cfg, schema, s.cfg.Schemas
-	dcfg.FullIdentity, dcfg.Ignored, dcfg.Monetary = described.FullIdentity, described.Generated, d.Monetary
-	decoder, derr := debezium.New(dcfg)
+	dcfg.Registry = s.cfg.Schemas
+	decoder, derr := debezium.New(described.with(dcfg, t.cfg, schema, d.Monetary))
 	if derr != nil {
 		return a, catalog.Public(derr)
 	}
