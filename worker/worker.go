@@ -93,8 +93,8 @@ func Run(ctx context.Context, cfg Config) error {
 		if p.Reader, err = newReader(ctx, cfg, masks, observer); err != nil {
 			return err
 		}
-		if _, ok := p.Reader.(pipeline.Rereader); ok {
-			p.Rereads = &rereads{registry: cfg.Registry, source: cfg.Source.Name, masks: masks}
+		if _, ok := p.Reader.(pipeline.Rereader); ok && rereadsRows(cfg.Source) {
+			p.Rereads = &rereads{registry: cfg.Registry, source: cfg.Source.Name, masks: masks, unmasks: cfg.Source.Capture == catalog.Direct}
 		}
 		return pipeline.New(p).Run(ctx)
 	}

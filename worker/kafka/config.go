@@ -21,6 +21,8 @@ type Config struct {
 	// Slot is asked where the source's log and the connector's slot stand; nil: nobody is.
 	// The Source closes it.
 	Slot SlotWatch
+	// Signals have the connector read rows again; nil: it cannot be asked.
+	Signals Signals
 	// Skips are records to pass by when they cannot be read. Skipped, when not nil, is
 	// told of each that was, and why it could not be read; it must not block.
 	Skips   map[Record]Skip
@@ -103,6 +105,7 @@ type Limits struct {
 	CheckEvery time.Duration // how often topics are looked at; default 5 s
 	RetryEvery time.Duration // how often what failed is tried again; default 1 s
 	Request    time.Duration // how long a request to the brokers may take; default 10 s
+	SignalWait time.Duration // how long the connector may take to read rows again; default 5 min
 }
 
 func orDefault[T int | time.Duration](v, d T) T {
@@ -130,6 +133,7 @@ func (c Config) withDefaults() Config {
 		CheckEvery: orDefault(l.CheckEvery, 5*time.Second),
 		RetryEvery: orDefault(l.RetryEvery, time.Second),
 		Request:    orDefault(l.Request, 10*time.Second),
+		SignalWait: orDefault(l.SignalWait, 5*time.Minute),
 	}
 	return c
 }

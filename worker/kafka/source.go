@@ -33,6 +33,13 @@ type Source struct {
 	sent     sent
 	told     catalog.LSN // the newest Through that was handed over
 
+	requests    []*request // to read rows again; of Next, as is what follows
+	reading     *reading   // the signal that is under way
+	signalAfter time.Time  // when the next one may be sent
+	unreadTimes int        // how often in a row one came to nothing
+	running     context.Context
+	signals     sync.WaitGroup
+
 	ask     chan struct{} // to the keeper: list the topics' ends
 	answers chan ends
 	news    chan struct{} // to Next: there is something in the fields below
@@ -41,6 +48,7 @@ type Source struct {
 	arrivals  []arrival
 	faults    []pipeline.Fault
 	failed    error
+	requested []pipeline.Reread
 	saved     map[string]*catalog.TopicOffsets // by table
 	unsaid    bool                             // the group has not been told of saved
 	confirmed catalog.LSN
@@ -88,7 +96,7 @@ func (s *Source) Start(ctx context.Context, resumes []pipeline.Resume) ([]pipeli
 	}
 	s.place(ctx)
 	keepCtx, stop := context.WithCancel(context.WithoutCancel(ctx))
-	s.stop, s.stopped = stop, make(chan struct{})
+	s.stop, s.stopped, s.running = stop, make(chan struct{}), keepCtx
 	go func() {
 		defer close(s.stopped)
 		s.keep(keepCtx)
@@ -155,6 +163,7 @@ func (s *Source) Close(ctx context.Context) error {
 	if s.stop != nil {
 		s.stop()
 		<-s.stopped
+		s.signals.Wait()
 		s.commit(ctx)
 	}
 	s.client.Close()

@@ -1,0 +1,46 @@
+package kafka
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestNotificationsAreReadInEveryFormat(t *testing.T) {
+	t.Parallel()
+	const id = "lakeweir-read-1"
+	plain := `{"id":"lakeweir-read-1","type":"TABLE_SCAN_COMPLETED","aggregate_type":"Incremental Snapshot","additional_data":{"scanned_collection":"app.EMPTY","status":"SUCCEEDED"},"timestamp":1}`
+	avro := func(kind, status, before string) string {
+		b := []byte{0, 0, 0, 0, 9}
+		for _, text := range []string{id, kind, "Incremental Snapshot"} {
+			b = append(b, avroText(text)...)
+		}
+		b = append(append(b, 4), avroText("scanned_collection")...)
+		b = append(append(b, before...), avroText("app.EMPTY")...)
+		b = append(append(append(b, avroText("status")...), before...), avroText(status)...)
+		return string(append(b, 0))
+	}
+	for name, value := range map[string]string{
+		"json": plain, "json with schema": `{"schema":{"type":"struct"},"payload":` + plain + `}`,
+		"avro": avro(scanCompleted, scanSucceeded, ""), "avro with optional values": avro(scanCompleted, scanSucceeded, "\x02"),
+	} {
+		n, ok := readNotification([]byte(value), id)
+		require.True(t, ok, name)
+		require.Equal(t, scanCompleted, n.Type, name)
+		require.Equal(t, scanSucceeded, n.Data.Status, name)
+		for _, other := range []string{"lakeweir-read-2", "lakeweir-read-"} {
+			_, ok = readNotification([]byte(value), other)
+			require.False(t, ok, name)
+		}
+	}
+	n, ok := readNotification([]byte(avro(scanCompleted, "UNKNOWN_SCHEMA", "")), id)
+	require.True(t, ok)
+	require.Equal(t, scanOther, n.Data.Status)
+	n, _ = readNotification([]byte(avro(scanAborted, "", "")), id)
+	require.Equal(t, scanAborted, n.Type)
+	for _, broken := range []string{"", "\x00", "{", "null", strings.Repeat("[", 100)} {
+		_, ok := readNotification([]byte(broken), id)
+		require.False(t, ok, broken)
+	}
+}
