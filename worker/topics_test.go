@@ -123,25 +123,31 @@ func (d *desk) beatUntil(ok func(*registry.TableView) bool) {
 	})
 }
 
-// proved compares all tables, while heartbeats go on.
-func (d *desk) proved() {
+// whileBeating does something while heartbeats go on.
+func whileBeating[T any](d *desk, do func() T) T {
 	d.t.Helper()
-	done := make(chan map[string]*reconcile.Result, 1)
-	go func() { done <- d.compare(reconcile.Config{}) }()
+	done := make(chan T, 1)
+	go func() { done <- do() }()
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for {
 		select {
-		case results := <-done:
-			require.Len(d.t, results, len(d.tables))
-			for name, result := range results {
-				require.True(d.t, result.Equal(), result.Text())
-				require.Equal(d.t, result.SourceRows, result.LakeRows, name)
-			}
-			return
+		case out := <-done:
+			return out
 		case <-tick.C:
 			d.beat()
 		}
+	}
+}
+
+// proved compares all tables, while heartbeats go on.
+func (d *desk) proved() {
+	d.t.Helper()
+	results := whileBeating(d, func() map[string]*reconcile.Result { return d.compare(reconcile.Config{}) })
+	require.Len(d.t, results, len(d.tables))
+	for name, result := range results {
+		require.True(d.t, result.Equal(), result.Text())
+		require.Equal(d.t, result.SourceRows, result.LakeRows, name)
 	}
 }
 
