@@ -105,8 +105,14 @@ func (d *desk) answer(ctx context.Context, conn *pgx.Conn, id, data string) erro
 	if n == 0 {
 		status = "EMPTY"
 	}
-	value := fmt.Appendf(nil, `{"id":"%s","type":"TABLE_SCAN_COMPLETED","aggregate_type":"Incremental Snapshot","additional_data":{"status":"%s"}}`, id, status)
-	return d.client.ProduceSync(ctx, &kgo.Record{Topic: "shop-notifications", Value: value}).FirstErr()
+	notify := func(kind, data string) error {
+		value := fmt.Appendf(nil, `{"id":"%s","type":"%s","aggregate_type":"Incremental Snapshot","additional_data":%s}`, id, kind, data)
+		return d.client.ProduceSync(ctx, &kgo.Record{Topic: "shop-notifications", Value: value}).FirstErr()
+	}
+	if err := notify("STARTED", `{"data_collections":"`+table+`"}`); err != nil {
+		return err
+	}
+	return notify("TABLE_SCAN_COMPLETED", `{"scanned_collection":"`+table+`","status":"`+status+`"}`)
 }
 
 // TestRowsThatDifferAreReadAgainThroughTheConnector: changed, missing and extra ones, until

@@ -12,26 +12,30 @@ type notification struct {
 	ID   string `json:"id"`
 	Type string `json:"type"`
 	Data struct {
-		Status string `json:"status"` // of a scan that is completed
+		// Of a scan that is completed: of which table, and how it ended.
+		Table  string `json:"scanned_collection"`
+		Status string `json:"status"`
 	} `json:"additional_data"`
 }
 
 // Words of notifications.
 const (
+	scanStarted   = "STARTED" // and no other one was under way
 	scanCompleted = "TABLE_SCAN_COMPLETED"
 	scanAborted   = "ABORTED"
 	scanSucceeded = "SUCCEEDED"
 	scanEmpty     = "EMPTY"
-	scanOther     = "another status" // of Avro, which is not read that far
+	scanOther     = "something else" // that stands in Avro
 )
 
 // readNotification reads a notification with an id: in JSON, with its schema or without,
-// or in Avro. It reports false for anything else.
-func readNotification(value []byte, id string) (notification, bool) {
-	var n notification
+// or in Avro. It reports false for anything else. Avro is not read: the bytes that it has
+// for the id, which nobody else uses, and for the table are looked for.
+func readNotification(value []byte, id, table string) (notification, bool) {
 	if len(value) > 0 && value[0] == 0 {
-		return avroNotification(value, id)
+		return avroNotification(value, id, table)
 	}
+	var n notification
 	var schemed struct {
 		Payload json.RawMessage `json:"payload"`
 	}
@@ -41,27 +45,32 @@ func readNotification(value []byte, id string) (notification, bool) {
 	return n, json.Unmarshal(value, &n) == nil && n.ID == id
 }
 
-// avroNotification looks for what it wants to know by the bytes that Avro has for it: an
-// id that nobody else uses needs no schema to be known again.
-func avroNotification(value []byte, id string) (n notification, ok bool) {
+func avroNotification(value []byte, id, table string) (n notification, ok bool) {
 	if !bytes.Contains(value, avroText(id)) {
 		return n, false
 	}
 	n.ID = id
-	for _, word := range []string{scanCompleted, scanAborted} {
+	for _, word := range []string{scanStarted, scanCompleted, scanAborted} {
 		if bytes.Contains(value, avroText(word)) {
 			n.Type = word
+			break
 		}
 	}
-	n.Data.Status = scanOther
-	_, data, _ := bytes.Cut(value, avroText("status"))
-	for _, word := range []string{scanSucceeded, scanEmpty} {
-		text := avroText(word)
-		if bytes.HasPrefix(data, text) || len(data) > 0 && bytes.HasPrefix(data[1:], text) { // or one branch of a union
-			n.Data.Status = word
-		}
-	}
+	n.Data.Table = avroValue(value, "scanned_collection", table)
+	n.Data.Status = avroValue(value, "status", scanSucceeded, scanEmpty)
 	return n, true
+}
+
+// avroValue says which of some texts a map has under a key; scanOther when it is none.
+func avroValue(value []byte, key string, texts ...string) string {
+	_, value, _ = bytes.Cut(value, avroText(key))
+	for _, text := range texts {
+		b := avroText(text)
+		if bytes.HasPrefix(value, b) || len(value) > 0 && bytes.HasPrefix(value[1:], b) { // or a branch of a union
+			return text
+		}
+	}
+	return scanOther
 }
 
 // avroText is a string in Avro: its length, and itself.

@@ -25,22 +25,26 @@ func TestNotificationsAreReadInEveryFormat(t *testing.T) {
 		"json": plain, "json with schema": `{"schema":{"type":"struct"},"payload":` + plain + `}`,
 		"avro": avro(scanCompleted, scanSucceeded, ""), "avro with optional values": avro(scanCompleted, scanSucceeded, "\x02"),
 	} {
-		n, ok := readNotification([]byte(value), id)
+		n, ok := readNotification([]byte(value), id, "app.EMPTY")
 		require.True(t, ok, name)
+		require.Equal(t, "app.EMPTY", n.Data.Table, name)
 		require.Equal(t, scanCompleted, n.Type, name)
 		require.Equal(t, scanSucceeded, n.Data.Status, name)
 		for _, other := range []string{"lakeweir-read-2", "lakeweir-read-"} {
-			_, ok = readNotification([]byte(value), other)
+			_, ok = readNotification([]byte(value), other, "app.EMPTY")
 			require.False(t, ok, name)
 		}
 	}
-	n, ok := readNotification([]byte(avro(scanCompleted, "UNKNOWN_SCHEMA", "")), id)
+	n, ok := readNotification([]byte(avro(scanCompleted, "UNKNOWN_SCHEMA", "")), id, "app.other")
 	require.True(t, ok)
 	require.Equal(t, scanOther, n.Data.Status)
-	n, _ = readNotification([]byte(avro(scanAborted, "", "")), id)
+	require.Equal(t, scanOther, n.Data.Table)
+	n, _ = readNotification([]byte(avro(scanStarted, "", "")), id, "app.EMPTY")
+	require.Equal(t, scanStarted, n.Type)
+	n, _ = readNotification([]byte(avro(scanAborted, "", "")), id, "app.EMPTY")
 	require.Equal(t, scanAborted, n.Type)
 	for _, broken := range []string{"", "\x00", "{", "null", strings.Repeat("[", 100)} {
-		_, ok := readNotification([]byte(broken), id)
+		_, ok := readNotification([]byte(broken), id, "app.EMPTY")
 		require.False(t, ok, broken)
 	}
 }

@@ -53,8 +53,9 @@ type seenKey struct{ read, changed catalog.LSN }
 type scan struct {
 	Signalled
 
-	ends ends
-	err  error
+	missing []bool // of the keys that were asked for: the source did not have it afterwards
+	ends    ends   // of the topics then
+	err     error
 }
 
 // Reread implements pipeline.Rereader.
@@ -133,8 +134,8 @@ func (s *Source) signal(out *pipeline.Slice) error {
 		}
 		s.reading, t.reading = r, r
 		s.signals.Go(func() {
-			var o scan
-			o.Signalled, o.ends, o.err = s.haveRead(s.running, r)
+			o, err := s.haveRead(s.running, r)
+			o.err = err
 			r.scans <- o
 			s.wake()
 		})
@@ -224,8 +225,8 @@ func (r *reading) note(b *builder, c *change.Change, snapshot debezium.Snapshot)
 // conclude says of each key what has become of it, once everything that could be said of
 // it has been read.
 func (s *Source) conclude(r *reading, out *pipeline.Slice) error {
-	s.unreadTimes = 0
 	var gone []int
+	var unseen [][]string
 	before := r.ended.Before
 	refused := map[int]bool{}
 	for _, i := range r.ended.Refused {
@@ -239,9 +240,17 @@ func (s *Source) conclude(r *reading, out *pipeline.Slice) error {
 		case refused[i], n.read >= before:
 		case n.changed >= before || r.truncated >= before:
 			r.Keys = append(r.Keys, r.asked[i]) // it may have come without values that were not sent
-		default:
+		case r.ended.missing[i]:
 			gone = append(gone, i)
+		default: // it has come since, which the topic will tell; or the connector may not see it
+			unseen = append(unseen, r.asked[i])
 		}
+	}
+	r.Keys = append(r.Keys, unseen...)
+	if len(unseen) > 0 {
+		s.later(r, errUnseen)
+	} else {
+		s.unreadTimes = 0
 	}
 	s.forget(r)
 	return s.answer(r, gone, out)
@@ -276,14 +285,22 @@ func (s *Source) answer(r *reading, gone []int, out *pipeline.Slice) error {
 // forget ends a reading.
 func (s *Source) forget(r *reading) { s.reading, r.table.reading = nil, nil }
 
+// errUnseen is a connector that does not read what the source has.
+var errUnseen = errors.New("the connector has not found rows that the source has: may its role see them all?")
+
 // unread has the keys asked for again, later.
 func (s *Source) unread(r *reading, err error) {
 	s.forget(r)
+	r.Keys = append(r.Keys, r.asked...)
+	s.requests = append(s.requests, r.request)
+	s.later(r, err)
+}
+
+// later puts the next signal off.
+func (s *Source) later(r *reading, err error) {
 	s.unreadTimes++
 	wait := min(time.Second<<min(s.unreadTimes-1, 6), time.Minute)
 	s.signalAfter = s.cfg.Clock().Add(wait)
-	r.Keys = append(r.Keys, r.asked...)
-	s.requests = append(s.requests, r.request)
 	if !errors.Is(err, context.Canceled) {
 		s.cfg.Logger.Warn("rows not read again, trying later", "table", r.table.cfg.ID(), "wait", wait, "error", err)
 	}

@@ -24,7 +24,18 @@ type asker struct {
 	most    int // keys of a signal
 	refused []int
 	err     error
-	asked   chan asked // each signal
+	there   map[string]bool // keys that the source has
+	asked   chan asked      // each signal
+}
+
+func (a *asker) Missing(_ context.Context, _ catalog.TableName, _ []string, keys [][]string) ([]bool, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	out := make([]bool, len(keys))
+	for i, key := range keys {
+		out[i] = !a.there[key[0]]
+	}
+	return out, nil
 }
 
 type asked struct {
@@ -91,7 +102,12 @@ func (r *reader) signalled(a *asker) (out asked) {
 
 // scanned tells that a connector is through with a signal.
 func (s *shop) scanned(name, status string) {
-	value := text(map[string]any{"id": name, "type": "TABLE_SCAN_COMPLETED", "aggregate_type": "Incremental Snapshot", "additional_data": map[string]any{"status": status}})
+	s.notify(name, scanStarted, nil)
+	s.notify(name, scanCompleted, map[string]any{"scanned_collection": "public.orders", "status": status})
+}
+
+func (s *shop) notify(name, kind string, data map[string]any) {
+	value := text(map[string]any{"id": name, "type": kind, "aggregate_type": "Incremental Snapshot", "additional_data": data})
 	s.produce(&kgo.Record{Topic: notifications(s.source.Connector), Value: value})
 }
 
@@ -252,4 +268,39 @@ func TestRequestsThatCannotBeAnsweredLeaveTheTopicAlone(t *testing.T) {
 	require.False(t, r.answered(13))
 	require.Empty(t, a.asked)
 	require.Len(t, r.saved["public.orders"].changes, 3)
+}
+
+// TestTheEndOfAnotherReadingIsNoAnswer: a connector that was reading something when the
+// signal came tells of that under the signal's name.
+func TestTheEndOfAnotherReadingIsNoAnswer(t *testing.T) {
+	t.Parallel()
+	s, a, r := signalShop(t, 1, func(s *shop) { s.limits.SignalWait = time.Second })
+	r.source.Reread(pipeline.Reread{ID: 15, Table: "public.orders", Keys: [][]string{{"5"}}})
+	sent := r.signalled(a)
+	of := func(table string) map[string]any {
+		return map[string]any{"scanned_collection": table, "status": scanSucceeded}
+	}
+	s.notify(sent.name, scanCompleted, of("public.orders")) // which was begun by somebody else
+	s.notify(sent.name, scanStarted, nil)
+	s.notify(sent.name, scanCompleted, of("public.other"))
+	again := r.signalled(a)
+	require.Len(t, r.saved["public.orders"].changes, 3, "nothing is concluded")
+	s.scanned(again.name, scanEmpty)
+	r.until("the answer", func() bool { return r.answered(15) })
+}
+
+// TestWhatTheSourceHasIsNotGone though the connector does not find it.
+func TestWhatTheSourceHasIsNotGone(t *testing.T) {
+	t.Parallel()
+	s, a, r := signalShop(t, 1)
+	a.there = map[string]bool{"5": true}
+	r.source.Reread(pipeline.Reread{ID: 16, Table: "public.orders", Keys: [][]string{{"5"}, {"6"}}})
+	s.scanned(r.signalled(a).name, scanEmpty)
+	again := r.signalled(a)
+	require.Equal(t, [][]string{{"5"}}, again.keys)
+	require.Len(t, r.saved["public.orders"].changes, 4, "6 alone is gone")
+	require.False(t, r.answered(16))
+	s.write(reads(again.at+1, 5)...)
+	s.scanned(again.name, scanSucceeded)
+	r.until("the answer", func() bool { return r.answered(16) })
 }

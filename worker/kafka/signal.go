@@ -18,6 +18,8 @@ type Signals interface {
 	// Read has the connector read the rows of a table whose key columns are as some of
 	// the keys say, the first ones, and tell of it under a name that nobody else uses.
 	Read(ctx context.Context, name string, table catalog.TableName, columns []string, keys [][]string) (Signalled, error)
+	// Missing says which of the keys the source does not have now.
+	Missing(ctx context.Context, table catalog.TableName, columns []string, keys [][]string) ([]bool, error)
 }
 
 // Signalled is a signal that was sent.
@@ -44,31 +46,35 @@ func notifications(c *catalog.Connector) string {
 var errNotRead = errors.New("the connector did not read the rows")
 
 // haveRead sends a signal for a reading and waits until the connector tells that it is
-// through. Then the answers are before the ends of the table's topic.
-func (s *Source) haveRead(ctx context.Context, r *reading) (signalled Signalled, at ends, err error) {
+// through. Then the answers are before the ends of the table's topic. What the connector
+// does not find is looked for by the worker itself, too: only what neither has is gone.
+func (s *Source) haveRead(ctx context.Context, r *reading) (out scan, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Limits.SignalWait)
 	defer cancel()
 	client, err := s.listen(ctx)
 	if err != nil {
-		return signalled, nil, err
+		return out, err
 	}
 	defer client.Close()
-	signalled, err = s.cfg.Signals.Read(ctx, r.name, r.table.cfg.Name, r.columns, r.asked)
-	if err != nil || signalled.Keys == len(signalled.Refused) {
-		return signalled, ends{}, err
+	out.Signalled, err = s.cfg.Signals.Read(ctx, r.name, r.table.cfg.Name, r.columns, r.asked)
+	if err != nil || out.Keys == len(out.Refused) {
+		return out, err
 	}
-	if err := told(ctx, client, r.name); err != nil {
-		return signalled, nil, err
+	if err := scanned(ctx, client, r.name, r.table.name); err != nil {
+		return out, err
+	}
+	if out.missing, err = s.cfg.Signals.Missing(ctx, r.table.cfg.Name, r.columns, r.asked[:out.Keys]); err != nil {
+		return out, err
 	}
 	// Topics are written beside each other: what was sent before the notification may come
 	// a moment after it.
 	select {
 	case <-ctx.Done():
-		return signalled, nil, ctx.Err()
+		return out, ctx.Err()
 	case <-time.After(s.cfg.Limits.Settle):
 	}
-	at, err = s.ends(ctx)
-	return signalled, at, err
+	out.ends, err = s.ends(ctx)
+	return out, err
 }
 
 // listen makes a client that reads notifications from now on.
@@ -92,22 +98,27 @@ func (s *Source) listen(ctx context.Context) (*kgo.Client, error) {
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.FetchMaxWait(s.cfg.Limits.NextWait), kgo.MetadataMinAge(250*time.Millisecond), kgo.MetadataMaxAge(time.Second), kgo.DisableClientMetrics())
 }
 
-// told waits until the connector tells that a table was read under a name.
-func told(ctx context.Context, client *kgo.Client, name string) error {
+// scanned waits until the connector tells that a table was read under a name. That counts
+// when the reading was begun under that name, which it is when no other one was under way:
+// one that was could be told of under the name of ours.
+func scanned(ctx context.Context, client *kgo.Client, name, table string) error {
+	started := false
 	for {
 		fetches := client.PollFetches(ctx)
 		if ctx.Err() != nil {
-			return fmt.Errorf("%w within the time that it has: is it running, and does it tell of what it reads (notification.enabled.channels)?", errNotRead)
+			return fmt.Errorf("%w within the time that it has: is it running, is it reading something else, and does it tell of what it reads (notification.enabled.channels)?", errNotRead)
 		}
 		for _, rec := range fetches.Records() {
-			n, ok := readNotification(rec.Value, name)
-			if !ok || n.Type != scanCompleted && n.Type != scanAborted {
-				continue
-			}
-			if n.Type == scanAborted || n.Data.Status != scanSucceeded && n.Data.Status != scanEmpty {
+			n, ok := readNotification(rec.Value, name, table)
+			switch {
+			case !ok:
+			case n.Type == scanStarted:
+				started = true
+			case n.Type == scanAborted, started && n.Type == scanCompleted && n.Data.Table == table && n.Data.Status != scanSucceeded && n.Data.Status != scanEmpty:
 				return fmt.Errorf("%w: it says %s %s", errNotRead, n.Type, n.Data.Status)
+			case started && n.Type == scanCompleted && n.Data.Table == table:
+				return nil
 			}
-			return nil
 		}
 	}
 }

@@ -98,6 +98,36 @@ func (s *Signals) Read(ctx context.Context, name string, table catalog.TableName
 	return out, nil
 }
 
+// Missing says which of the keys the source does not have now. All of them must be such
+// that the server takes them, or have been refused by Read, which none has.
+func (s *Signals) Missing(ctx context.Context, table catalog.TableName, columns []string, keys [][]string) ([]bool, error) {
+	pool, err := openPool(ctx, s.cfg.DSN, s.cfg.Source.Name, s.cfg.Limits.ConnectTimeout, 1)
+	if err != nil {
+		return nil, err
+	}
+	defer pool.Close()
+	failed := func(err error) error {
+		return asError(s.cfg.Source.Name, fmt.Errorf("look for rows of %s: %w", table, err))
+	}
+	taken, err := takenKeys(ctx, pool, table, columns, keys)
+	if err != nil {
+		return nil, failed(err)
+	}
+	missing := make([]bool, len(keys))
+	batch := &pgx.Batch{}
+	for i, key := range keys {
+		missing[i] = true
+		if taken[i] {
+			batch.Queue("SELECT NOT EXISTS (SELECT FROM " + quoteName(table) + " WHERE " + keyFilter(columns, [][]string{key}) + ")").
+				QueryRow(func(row pgx.Row) error { return row.Scan(&missing[i]) })
+		}
+	}
+	if err := pool.SendBatch(ctx, batch).Close(); err != nil {
+		return nil, failed(err)
+	}
+	return missing, nil
+}
+
 // readSignal is the data of a signal. Names of tables are regular expressions in it.
 func readSignal(table catalog.TableName, columns []string, keys [][]string) string {
 	type condition struct {

@@ -111,3 +111,15 @@ func TestASignalThatCannotBeWrittenIsAnError(t *testing.T) {
 	_, err = NewSignals(l.cfg).Read(t.Context(), "lakeweir-read-1", catalog.ParseTableName("public.k"), []string{"id"}, [][]string{{"1"}})
 	require.Equal(t, catalog.Unavailable, catalog.KindOf(err))
 }
+
+// TestWhatTheSourceHasNotIsKnownByKey, whatever its text is.
+func TestWhatTheSourceHasNotIsKnownByKey(t *testing.T) {
+	t.Parallel()
+	l, s := newSignalLab(t, "create table k (a int, b text, primary key (a, b)); insert into k values (1, 'x'), (2, 'it''s');")
+	missing, err := s.Missing(t.Context(), catalog.ParseTableName("public.k"), []string{"a", "b"}, [][]string{{"1", "x"}, {"1", "y"}, {"2", "it's"}, {"no number", "x"}, {"3", "x"}})
+	require.NoError(t, err)
+	require.Equal(t, []bool{false, true, false, true, true}, missing)
+	l.exec("drop table k")
+	_, err = s.Missing(t.Context(), catalog.ParseTableName("public.k"), []string{"a", "b"}, [][]string{{"1", "x"}})
+	require.Error(t, err)
+}
