@@ -162,8 +162,10 @@ func TestC36OnTopicsADeathAtEveryCommitEndsTheSame(t *testing.T) {
 				deaths := &mortal{nth: nth, lands: lands, died: make(chan struct{})}
 				stop := d.startMortal(deaths, kafka.New(kafka.Config{Source: d.source, Describe: d.describe}))
 				events := []told{
-					{op: "c", after: row(1, "v1"), sequence: 100, lsn: 101}, {op: "u", after: row(1, "v2"), sequence: 102, lsn: 103},
-					{op: "u", after: row(1, "v3"), sequence: 104, lsn: 105}, {op: "u", after: row(1, "v2"), sequence: 106, lsn: 107},
+					{op: "c", after: row(1, "v1"), sequence: 100, lsn: 101},
+					{op: "u", after: row(1, "v2"), sequence: 102, lsn: 103},
+					{op: "u", after: row(1, "v3"), sequence: 104, lsn: 105},
+					{op: "u", after: row(1, "v2"), sequence: 106, lsn: 107},
 				}
 				d.say("public.rp", events[:2]...)
 				select { // let some commits happen before the rest is written
@@ -218,8 +220,10 @@ func TestC56OnTopicsACommitWhoseAnswerIsLostIsThereOnce(t *testing.T) {
 			reading := d.readAlways(e, "public.cu")
 			d.start()
 			for _, said := range []told{
-				{op: "r", after: row(1, "a"), lsn: 90, snapshot: "last"}, {op: "c", after: row(2, "b"), sequence: 100, lsn: 101},
-				{op: "u", after: row(2, "c"), sequence: 102, lsn: 103}, {op: "d", before: row(1, nil), sequence: 104, lsn: 105},
+				{op: "r", after: row(1, "a"), lsn: 90, snapshot: "last"},
+				{op: "c", after: row(2, "b"), sequence: 100, lsn: 101},
+				{op: "u", after: row(2, "c"), sequence: 102, lsn: 103},
+				{op: "d", before: row(1, nil), sequence: 104, lsn: 105},
 			} {
 				d.say("public.cu", said)
 				d.settled()

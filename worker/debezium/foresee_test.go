@@ -71,10 +71,10 @@ func TestWhatTheRecordedConnectorsDidNotSendIsForeseen(t *testing.T) {
 	for name, columns := range sent {
 		table := tables[name]
 		cfg := Config{Binary: Bytes, FullIdentity: true, Table: &catalog.Table{Name: catalog.ParseTableName(name)}, Schema: table.schema(nil)}
-		var blocks string
+		var blocks strings.Builder
 		for _, f := range Foresee(cfg) {
 			if f.Severity == catalog.Blocks {
-				blocks += f.Message
+				blocks.WriteString(f.Message)
 			}
 		}
 		for _, c := range table.Columns {
@@ -82,7 +82,7 @@ func TestWhatTheRecordedConnectorsDidNotSendIsForeseen(t *testing.T) {
 				continue
 			}
 			checked++
-			require.Equal(t, !columns[c.Name], strings.Contains(blocks, c.Name+" ("), "%s.%s (%s)", name, c.Name, c.Source.Name)
+			require.Equal(t, !columns[c.Name], strings.Contains(blocks.String(), c.Name+" ("), "%s.%s (%s)", name, c.Name, c.Source.Name)
 		}
 	}
 	require.Greater(t, checked, 30)

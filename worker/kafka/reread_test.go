@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -120,16 +121,9 @@ func reads(at catalog.LSN, ids ...int) []event {
 	return out
 }
 
-// answered reports whether a batch names the request, and whether some asked for a remake.
+// answered reports whether a batch names the request.
 func (r *reader) answered(id int64) bool {
-	for _, b := range r.saved["public.orders"].batches {
-		for _, done := range b.Rereads {
-			if done == id {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.saved["public.orders"].batches, func(b *change.Batch) bool { return slices.Contains(b.Rereads, id) })
 }
 
 // TestRowsAreReadAgainThroughTheConnector: what it finds comes as a read, and what it does

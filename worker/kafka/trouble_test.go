@@ -567,6 +567,7 @@ func saslOf(t testing.TB, mechanism catalog.SASLMechanism, password catalog.Secr
 	t.Helper()
 	auth := scram.Auth{User: "app", Pass: password.Reveal()}
 	switch mechanism {
+	case catalog.SASLPlain:
 	case catalog.SASLSHA256:
 		return kgo.SASL(auth.AsSha256Mechanism())
 	case catalog.SASLSHA512:

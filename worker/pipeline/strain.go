@@ -86,11 +86,11 @@ func (p *Pipeline) tellStrain(ctx context.Context, from catalog.BudgetStage, s S
 	case catalog.OverBudget:
 		p.cfg.Logger.ErrorContext(ctx, "the slot has reached its WAL budget", append(args, "on_wal_budget", p.cfg.Source.OnBudget)...)
 	case catalog.NearBudget:
-		what := "the slot is near its WAL budget; changes are captured first and folded later"
 		if p.slotReader() != "" {
-			what = "the slot is near its WAL budget"
+			p.cfg.Logger.WarnContext(ctx, "the slot is near its WAL budget", args...)
+			break
 		}
-		p.cfg.Logger.WarnContext(ctx, what, args...)
+		p.cfg.Logger.WarnContext(ctx, "the slot is near its WAL budget; changes are captured first and folded later", args...)
 	case catalog.WithinBudget:
 		p.cfg.Logger.InfoContext(ctx, "the slot is within its WAL budget again", args...)
 	}

@@ -3,6 +3,7 @@ package postgres
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -55,8 +56,15 @@ insert into "Odd.Name" select g, t, 'o''k', 1.50 from generate_series(1, 3) g, u
 	columns := []string{"a", "b c", "m", "n"}
 	before := l.end()
 	sent, err := s.Read(t.Context(), "lakeweir-read-1", table, columns, [][]string{
-		{"1", "it's", "o'k", "1.50"}, {"2", `back\slash`, "o'k", "1.50"}, {"2", `ä "q" {}`, "o'k", "1.50"}, {"3", "?", "o'k", "1.50"}, {"3", "two\nlines", "o'k", "1.50"},
-		{"9", "x", "o'k", "1.50"}, {"1", "x", "gone", "1.50"}, {"no number", "x", "o'k", "1.50"}, {"1", "x", "o'k", "NaN"},
+		{"1", "it's", "o'k", "1.50"},
+		{"2", `back\slash`, "o'k", "1.50"},
+		{"2", `ä "q" {}`, "o'k", "1.50"},
+		{"3", "?", "o'k", "1.50"},
+		{"3", "two\nlines", "o'k", "1.50"},
+		{"9", "x", "o'k", "1.50"},
+		{"1", "x", "gone", "1.50"},
+		{"no number", "x", "o'k", "1.50"},
+		{"1", "x", "o'k", "NaN"},
 	})
 	require.NoError(t, err)
 	require.Equal(t, 9, sent.Keys)
@@ -85,7 +93,7 @@ func TestASignalHasAsManyKeysAsFit(t *testing.T) {
 	table := catalog.ParseTableName("public.k")
 	var keys [][]string
 	for i := 1; i <= 100; i++ {
-		keys = append(keys, []string{strings.Repeat("ä", 90) + fmt.Sprint(i)})
+		keys = append(keys, []string{strings.Repeat("ä", 90) + strconv.Itoa(i)})
 	}
 	asked := 0
 	for asked < len(keys) {
