@@ -6,12 +6,12 @@ import (
 	"encoding/json"
 )
 
-// notification is what a connector tells of an incremental read, under the id of the
-// signal that asked for it.
+// notification is what a connector tells of an incremental read.
 type notification struct {
-	ID   string `json:"id"`
-	Type string `json:"type"`
-	Data struct {
+	ID        string `json:"id"` // of the newest signal that was taken up
+	Type      string `json:"type"`
+	Aggregate string `json:"aggregate_type"`
+	Data      struct {
 		// Of a scan that is completed: of which table, and how it ended.
 		Table  string `json:"scanned_collection"`
 		Status string `json:"status"`
@@ -20,17 +20,19 @@ type notification struct {
 
 // Words of notifications.
 const (
-	scanStarted   = "STARTED" // and no other one was under way
+	scanAggregate = "Incremental Snapshot"
+	scanStarted   = "STARTED" // no other one was under way
 	scanCompleted = "TABLE_SCAN_COMPLETED"
+	scanAllDone   = "COMPLETED" // nothing is left to be read
 	scanAborted   = "ABORTED"
 	scanSucceeded = "SUCCEEDED"
 	scanEmpty     = "EMPTY"
 	scanOther     = "something else" // that stands in Avro
 )
 
-// readNotification reads a notification with an id: in JSON, with its schema or without,
-// or in Avro. It reports false for anything else. Avro is not read: the bytes that it has
-// for the id, which nobody else uses, and for the table are looked for.
+// readNotification reads what is told of an incremental read, in JSON, with its schema or
+// without, or in Avro; false for anything else. Avro is not read: it is asked for the bytes
+// that it has for an id, which nobody else uses, and for a table. Else they are scanOther.
 func readNotification(value []byte, id, table string) (notification, bool) {
 	if len(value) > 0 && value[0] == 0 {
 		return avroNotification(value, id, table)
@@ -42,15 +44,18 @@ func readNotification(value []byte, id, table string) (notification, bool) {
 	if json.Unmarshal(value, &schemed) == nil && schemed.Payload != nil {
 		value = schemed.Payload
 	}
-	return n, json.Unmarshal(value, &n) == nil && n.ID == id
+	return n, json.Unmarshal(value, &n) == nil && n.Aggregate == scanAggregate
 }
 
-func avroNotification(value []byte, id, table string) (n notification, ok bool) {
-	if !bytes.Contains(value, avroText(id)) {
+func avroNotification(value []byte, id, table string) (notification, bool) {
+	n := notification{ID: scanOther, Type: scanOther, Aggregate: scanAggregate}
+	if !bytes.Contains(value, avroText(n.Aggregate)) {
 		return n, false
 	}
-	n.ID = id
-	for _, word := range []string{scanStarted, scanCompleted, scanAborted} {
+	if bytes.Contains(value, avroText(id)) {
+		n.ID = id
+	}
+	for _, word := range []string{scanStarted, scanCompleted, scanAllDone, scanAborted} {
 		if bytes.Contains(value, avroText(word)) {
 			n.Type = word
 			break

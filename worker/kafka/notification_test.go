@@ -11,9 +11,9 @@ func TestNotificationsAreReadInEveryFormat(t *testing.T) {
 	t.Parallel()
 	const id = "lakeweir-read-1"
 	plain := `{"id":"lakeweir-read-1","type":"TABLE_SCAN_COMPLETED","aggregate_type":"Incremental Snapshot","additional_data":{"scanned_collection":"app.EMPTY","status":"SUCCEEDED"},"timestamp":1}`
-	avro := func(kind, status, before string) string {
+	avro := func(kind, aggregate, status, before string) string {
 		b := []byte{0, 0, 0, 0, 9}
-		for _, text := range []string{id, kind, "Incremental Snapshot"} {
+		for _, text := range []string{id, kind, aggregate} {
 			b = append(b, avroText(text)...)
 		}
 		b = append(append(b, 4), avroText("scanned_collection")...)
@@ -23,28 +23,26 @@ func TestNotificationsAreReadInEveryFormat(t *testing.T) {
 	}
 	for name, value := range map[string]string{
 		"json": plain, "json with schema": `{"schema":{"type":"struct"},"payload":` + plain + `}`,
-		"avro": avro(scanCompleted, scanSucceeded, ""), "avro with optional values": avro(scanCompleted, scanSucceeded, "\x02"),
+		"avro": avro(scanCompleted, scanAggregate, scanSucceeded, ""), "avro with optional values": avro(scanCompleted, scanAggregate, scanSucceeded, "\x02"),
 	} {
 		n, ok := readNotification([]byte(value), id, "app.EMPTY")
 		require.True(t, ok, name)
+		require.Equal(t, id, n.ID, name)
 		require.Equal(t, "app.EMPTY", n.Data.Table, name)
 		require.Equal(t, scanCompleted, n.Type, name)
 		require.Equal(t, scanSucceeded, n.Data.Status, name)
-		for _, other := range []string{"lakeweir-read-2", "lakeweir-read-"} {
-			_, ok = readNotification([]byte(value), other, "app.EMPTY")
-			require.False(t, ok, name)
-		}
 	}
-	n, ok := readNotification([]byte(avro(scanCompleted, "UNKNOWN_SCHEMA", "")), id, "app.other")
+	n, ok := readNotification([]byte(avro(scanCompleted, scanAggregate, "UNKNOWN_SCHEMA", "")), "lakeweir-read-2", "app.other")
 	require.True(t, ok)
+	require.Equal(t, notification{ID: scanOther, Type: scanCompleted, Aggregate: scanAggregate, Data: n.Data}, n)
 	require.Equal(t, scanOther, n.Data.Status)
 	require.Equal(t, scanOther, n.Data.Table)
-	n, _ = readNotification([]byte(avro(scanStarted, "", "")), id, "app.EMPTY")
-	require.Equal(t, scanStarted, n.Type)
-	n, _ = readNotification([]byte(avro(scanAborted, "", "")), id, "app.EMPTY")
-	require.Equal(t, scanAborted, n.Type)
-	for _, broken := range []string{"", "\x00", "{", "null", strings.Repeat("[", 100)} {
-		_, ok := readNotification([]byte(broken), id, "app.EMPTY")
-		require.False(t, ok, broken)
+	for _, kind := range []string{scanStarted, scanAllDone, scanAborted} {
+		n, _ = readNotification([]byte(avro(kind, scanAggregate, "", "")), id, "app.EMPTY")
+		require.Equal(t, kind, n.Type)
+	}
+	for _, other := range []string{avro(scanCompleted, "Initial Snapshot", "", ""), strings.Replace(plain, "Incremental", "Initial", 1), "", "\x00", "{", "null", strings.Repeat("[", 100)} {
+		_, ok := readNotification([]byte(other), id, "app.EMPTY")
+		require.False(t, ok, other)
 	}
 }

@@ -98,25 +98,32 @@ func (s *Source) listen(ctx context.Context) (*kgo.Client, error) {
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.FetchMaxWait(s.cfg.Limits.NextWait), kgo.MetadataMinAge(250*time.Millisecond), kgo.MetadataMaxAge(time.Second), kgo.DisableClientMetrics())
 }
 
-// scanned waits until the connector tells that a table was read under a name. That counts
-// when the reading was begun under that name, which it is when no other one was under way:
-// one that was could be told of under the name of ours.
+// scanned waits until the connector tells that a table was read for a signal. It begins
+// with a signal at once when no other reading is under way, and tells that; then the next
+// scan of the table that it completes is the signal's, even when it names a newer one. A
+// reading that was under way could be told of under the name of ours, and says nothing.
 func scanned(ctx context.Context, client *kgo.Client, name, table string) error {
 	started := false
 	for {
 		fetches := client.PollFetches(ctx)
 		if ctx.Err() != nil {
-			return fmt.Errorf("%w within the time that it has: is it running, is it reading something else, and does it tell of what it reads (notification.enabled.channels)?", errNotRead)
+			return fmt.Errorf("%w within the time that it has: is it running, and does it tell of what it reads (notification.enabled.channels)?", errNotRead)
 		}
 		for _, rec := range fetches.Records() {
 			n, ok := readNotification(rec.Value, name, table)
 			switch {
 			case !ok:
-			case n.Type == scanStarted:
+			case n.Type == scanStarted && n.ID == name:
 				started = true
-			case n.Type == scanAborted, started && n.Type == scanCompleted && n.Data.Table == table && n.Data.Status != scanSucceeded && n.Data.Status != scanEmpty:
-				return fmt.Errorf("%w: it says %s %s", errNotRead, n.Type, n.Data.Status)
-			case started && n.Type == scanCompleted && n.Data.Table == table:
+			case !started && n.Type == scanAllDone && n.ID == name:
+				return fmt.Errorf("%w at once: it was reading something else", errNotRead)
+			case !started:
+			case n.Type == scanAborted:
+				return fmt.Errorf("%w: somebody stopped it", errNotRead)
+			case n.Type == scanCompleted && n.Data.Table == table:
+				if n.Data.Status != scanSucceeded && n.Data.Status != scanEmpty {
+					return fmt.Errorf("%w: it says %s", errNotRead, n.Data.Status)
+				}
 				return nil
 			}
 		}
