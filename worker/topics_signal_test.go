@@ -121,8 +121,8 @@ func TestRowsThatDifferAreReadAgainThroughTheConnector(t *testing.T) {
 	t.Parallel()
 	d := newCase(t, "rr")
 	signals := d.answering()
-	for id := 1; id <= 4; id++ {
-		d.say("public.rr", told{op: "r", after: row(id, "as it was"), lsn: 90, snapshot: "last"})
+	for id, which := range []string{"first", "true", "true", "last"} {
+		d.say("public.rr", told{op: "r", after: row(id+1, "as it was"), lsn: 90, snapshot: which})
 	}
 	d.exec("INSERT INTO rr VALUES (1, 'as it was'), (2, 'changed unseen'), (4, 'as it was'), (5, 'came unseen')") // 3 went unseen
 	d.start()
