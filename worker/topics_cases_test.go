@@ -399,7 +399,7 @@ func TestIncrementalReadsOnTopicsCountWhereTheyWereRead(t *testing.T) {
 	d.beatUntil(func(v *registry.TableView) bool { return v.State == catalog.Quarantined })
 	fault := d.state("public.ir").Fault
 	require.Equal(t, catalog.CodeDecode, fault.Code)
-	require.Contains(t, fault.Message, "without source.sequence")
+	require.Contains(t, fault.Message, "it was read at no known place of the log")
 	d.stop()
 	d.shows("public.ir", "1 under way", "3 again")
 }

@@ -102,11 +102,6 @@ func fillShop(ctx context.Context, dsn string) error {
 			return r.SetSourceStatus(ctx, "shop", registry.SourceStatus{End: 0x16B374D900, Confirmed: 0x16B374D848, Retained: 8 << 30, SlotState: "reserved", Active: true}, 0x16B374D848)
 		},
 		func() error {
-			return r.SetSourceStatus(ctx, "crm", registry.SourceStatus{
-				End: 0x2B374D900, Confirmed: 0x16B374D848, Retained: 8 << 30, SlotState: "extended", HeldBy: "connector lakeweir-crm, which is not reading it",
-			}, 0)
-		},
-		func() error {
 			return r.SetConnector(ctx, "crm", catalog.ConnectorStatus{Name: "lakeweir-crm", State: catalog.ConnectorRunning, Tasks: []catalog.ConnectorTask{
 				{ID: 0, State: catalog.ConnectorFailed, Worker: "connect:8083", Trace: "org.apache.kafka.connect.errors.ConnectException: it is over\n\tat io.debezium.Some.where(Some.java:1)\nCaused by: org.postgresql.util.PSQLException: FATAL: no slot"},
 			}})

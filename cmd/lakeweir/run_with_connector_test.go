@@ -192,6 +192,31 @@ func TestRunKeepsTheConnectorBesideTheWorker(t *testing.T) {
 	c.stop()
 }
 
+// TestTheConnectorsSlotIsShown by status, get and describe as that of any source.
+func TestTheConnectorsSlotIsShown(t *testing.T) {
+	t.Parallel()
+	c := newCaptured(t, "{connect_url: CONNECT, format: json}", fmt.Sprintf("slot: shown_%d\n", time.Now().UnixNano()))
+	c.sql("SELECT pg_create_logical_replication_slot('" + c.cfg.Source.Slot + "', 'pgoutput')") // as the connector does
+	c.row()
+	c.start()
+	c.landed()
+	c.until("the slot is seen", func() bool {
+		fleet, err := c.reg.Fleet(t.Context())
+		return err == nil && fleet.Sources[0].Log != nil && fleet.Sources[0].Log.SlotState == "reserved"
+	})
+	var out bytes.Buffer
+	app := &App{Stdout: &out, Stderr: io.Discard, Log: c.app.Log, Env: os.LookupEnv, Output: "text"}
+	require.NoError(t, runStatus(t.Context(), app, StatusOptions{Registry: c.dsn}))
+	require.NoError(t, runDescribeSource(t.Context(), app, c.dsn, "shop"))
+	require.Regexp(t, `slot reserved, not in use, holds [0-9.]+ [kKMG]?i?B of WAL, budget 10 GiB: ok`, out.String())
+	require.Regexp(t, `Slot +reserved, not in use, holds .* budget 10 GiB: ok`, out.String())
+	require.Regexp(t, `Log +ends at [0-9A-F]+/[0-9A-F]+, confirmed through [0-9A-F]+/[0-9A-F]+`, out.String())
+	out.Reset()
+	require.NoError(t, runGetSources(t.Context(), app, GetOptions{Registry: c.dsn}))
+	require.Regexp(t, `shop +postgres +debezium .* reserved, not in use .* 10 GiB +ok`, out.String())
+	c.stop()
+}
+
 // TestRunGoesOnWithoutKafkaConnect: what the topics hold is read, and the registry says
 // how the connector is.
 func TestRunGoesOnWithoutKafkaConnect(t *testing.T) {
@@ -233,7 +258,7 @@ func TestRunLeavesAConnectorOfOthersAlone(t *testing.T) {
 func TestRunEndsWithItsWorker(t *testing.T) {
 	t.Parallel()
 	c := newCaptured(t, "{connect_url: CONNECT, format: json}", "")
-	c.cfg.Lake.Catalog = "sqlite:///nowhere/at/all/catalog.db"
+	c.cfg.Lake.Catalog = "ftp://nowhere"
 	c.start()
 	require.Equal(t, catalog.CodeLakeConfig, catalog.Public(c.failed()).Code)
 

@@ -1,6 +1,7 @@
 package stack
 
 import (
+	"archive/zip"
 	"bytes"
 	"context"
 	_ "embed"
@@ -50,6 +51,9 @@ func newConnect(ctx context.Context, dir string, kafka *Kafka, told func(string,
 		if err := plugin(ctx, filepath.Join(plugins, name), list); err != nil {
 			return nil, err
 		}
+	}
+	if err := announce(filepath.Join(plugins, "avro", "services.jar"), "org.apache.kafka.connect.storage.Converter", avroConverter); err != nil {
+		return nil, err
 	}
 	port, err := freePort(ctx)
 	if err != nil {
@@ -112,6 +116,25 @@ func plugin(ctx context.Context, folder, list string) error {
 		}
 	}
 	return nil
+}
+
+// announce writes a library that names a class as a service, for a plugin whose own
+// libraries do not: Connect finds it by that without looking through every class.
+func announce(file, service, class string) (err error) {
+	f, err := os.Create(file)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	jar := zip.NewWriter(f)
+	w, err := jar.Create("META-INF/services/" + service)
+	if err != nil {
+		return err
+	}
+	if _, err := io.WriteString(w, class+"\n"); err != nil {
+		return err
+	}
+	return jar.Close()
 }
 
 // Put creates or changes a connector and returns when it and its task run.

@@ -57,12 +57,14 @@ func NewSchemaRegistry(ctx context.Context) (*SchemaRegistry, error) {
 // Close ends it.
 func (r *SchemaRegistry) Close() error { return r.server.Close() }
 
+const avroConverter = "io.apicurio.registry.utils.converter.AvroConverter"
+
 // Converter is the configuration of Apicurio's converter in Kafka Connect, for keys or
 // values, to write Confluent's wire format with the schemas of this registry. prefix is
 // "key.converter" or "value.converter".
 func (r *SchemaRegistry) Converter(prefix string) map[string]string {
 	return map[string]string{
-		prefix:                            "io.apicurio.registry.utils.converter.AvroConverter",
+		prefix:                            avroConverter,
 		prefix + ".apicurio.registry.url": r.Apicurio,
 		prefix + ".apicurio.registry.auto-register":   "true",
 		prefix + ".apicurio.registry.as-confluent":    "true",
