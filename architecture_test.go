@@ -44,7 +44,7 @@ var mayImport = map[string][]string{
 	"worker/pipeline/": {"catalog", "worker/change", "worker/fold", "worker/fold/foldtest", "worker/pipeline"},
 	"worker/postgres":  {"catalog", "catalog/typemap", "worker/change", "worker/pipeline"},
 	"worker/debezium":  {"catalog", "catalog/typemap", "worker/change"},
-	"worker/kafka":     {"catalog", "catalog/typemap", "worker/change", "worker/debezium", "worker/pipeline"},
+	"worker/kafka":     {"catalog", "catalog/kafkaclient", "catalog/typemap", "worker/change", "worker/debezium", "worker/pipeline"},
 	"worker/lake":      {"catalog", "catalog/typemap", "worker/change", "worker/columnar", "worker/fold", "worker/keyindex", "worker/pipeline"},
 	"worker/lake/":     {"e2e/readers"}, // test kits
 	"worker/reconcile": {"catalog", "catalog/typemap", "worker/change", "worker/fold", "worker/pipeline"},
@@ -60,7 +60,7 @@ var mayImport = map[string][]string{
 	"orchestrator/dashboard":       {"catalog", "catalog/registry", "orchestrator/dashboard/", "orchestrator/monitor", "orchestrator/monitor/"},
 	"orchestrator/connect":         {"catalog", "catalog/connectorconfig"},
 	"orchestrator/connect/":        {},
-	"orchestrator/preflight":       {"catalog", "catalog/connectorconfig", "orchestrator/connect"},
+	"orchestrator/preflight":       {"catalog", "catalog/connectorconfig", "catalog/kafkaclient", "orchestrator/connect"},
 	"orchestrator/":                {"catalog", "catalog/", "policies", "orchestrator/"},
 	"orchestrator":                 {"catalog", "catalog/", "policies", "migrations", "orchestrator/"},
 
@@ -83,7 +83,7 @@ var onlyIn = map[string][]string{
 	"github.com/pressly/goose/v3":                {"migrations"},
 	"github.com/spf13/cobra":                     {"cmd/lakeweir"},
 	"github.com/a-h/templ":                       {"orchestrator/dashboard"},
-	"github.com/twmb/franz-go":                   {"worker/kafka", "orchestrator/preflight", "bench", "e2e"},
+	"github.com/twmb/franz-go":                   {"catalog/kafkaclient", "worker/kafka", "orchestrator/preflight", "bench", "e2e"},
 	"github.com/fergusstrange/embedded-postgres": {"orchestrator/localpg"},
 }
 

@@ -43,6 +43,8 @@ const (
 	CodeSourceAttached  Code = "source.partition_attached" // rows came with a partition and cannot be read
 	CodeSourceDetached  Code = "source.partition_detached" // rows went with a partition that was detached, dropped or truncated
 
+	CodeSourceDebezium Code = "source.debezium" // a type that Debezium does not send, does not send right, or stops at
+
 	// Reading topics: worker/kafka.
 	CodeKafkaUnreachable Code = "kafka.unreachable" // no connection to the brokers, or to the registry of schemas
 	CodeKafkaDenied      Code = "kafka.denied"      // the brokers refuse the client, or a certificate is not trusted

@@ -35,7 +35,7 @@ func TestC36ADeathAtEveryCommitOfEveryLayerEndsTheSame(t *testing.T) {
 				r.landed()
 				r.stop()
 				deaths := &mortal{nth: nth, lands: lands, died: make(chan struct{})}
-				stop := r.startMortal(deaths)
+				stop := r.startMortal(deaths, postgres.New(postgres.Config{Source: r.source, DSN: catalog.Secret(r.dsn), Notes: notes{r}}))
 				for i, sql := range []string{
 					"INSERT INTO rp VALUES (1, 'v1')", "UPDATE rp SET v = 'v2' WHERE id = 1", "UPDATE rp SET v = 'v3' WHERE id = 1",
 					"UPDATE rp SET v = 'v2' WHERE id = 1", "INSERT INTO rp VALUES (2, 'x')", "DELETE FROM rp WHERE id = 8",
@@ -143,7 +143,7 @@ func (h mortalHistory) Write(ctx context.Context, r fold.HistoryResult, to pipel
 
 // startMortal runs a pipeline over the mortal lake; stop ends it without a word to
 // the source, as a death would.
-func (r *rig) startMortal(m *mortal) (stop func()) {
+func (r *rig) startMortal(m *mortal, reader pipeline.Source) (stop func()) {
 	r.t.Helper()
 	l, err := lake.Open(r.t.Context(), r.lakeCfg, testLogger(r.t))
 	require.NoError(r.t, err)
@@ -154,8 +154,7 @@ func (r *rig) startMortal(m *mortal) (stop func()) {
 		defer close(done)
 		_ = pipeline.New(pipeline.Config{
 			Source: r.source, Tables: r.tables, Lake: m, Observer: pipelinetest.NewObserver(), Limits: r.limits,
-			Logger: slog.New(slog.DiscardHandler),
-			Reader: postgres.New(postgres.Config{Source: r.source, DSN: catalog.Secret(r.dsn), Notes: notes{r}}),
+			Logger: slog.New(slog.DiscardHandler), Reader: reader,
 		}).Run(ctx)
 	}()
 	return func() {

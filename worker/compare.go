@@ -56,9 +56,9 @@ type Comparison struct {
 // tables. The error is one that concerns them all.
 func Compare(ctx context.Context, cfg CompareConfig) ([]Comparison, error) {
 	compare := compareTable
-	if cfg.Repair && cfg.Source.Capture == catalog.Debezium {
-		return nil, catalog.Errorf(catalog.Invalid, catalog.CodeUsage, "have the connector take an incremental snapshot of the rows, and compare again without --repair",
-			"rows of source %s cannot be read again: it is read from topics", cfg.Source.Name)
+	if cfg.Repair && !rereadsRows(cfg.Source) {
+		return nil, catalog.Errorf(catalog.Invalid, catalog.CodeUsage, "name a signal_table in source.yaml, through which the connector is asked, and start the worker anew",
+			"rows of source %s cannot be read again: its connector has no signal table", cfg.Source.Name)
 	}
 	if cfg.Repair {
 		if err := requireWorker(ctx, cfg); err != nil {

@@ -20,8 +20,9 @@ func newReader(ctx context.Context, cfg Config, masks *masks, observer *observer
 			return nil, err
 		}
 		return kafka.New(kafka.Config{
-			Source: cfg.Source, Password: cfg.KafkaPassword, Logger: cfg.Logger, Limits: cfg.Kafka, Notes: notes,
-			Describe: describer(cfg), Skips: skips, Skipped: recordSkipped(cfg), Suspected: observer.suspected,
+			Signals: signalsOf(cfg),
+			Source:  cfg.Source, Password: cfg.KafkaPassword, Logger: cfg.Logger, Limits: cfg.Kafka, Notes: notes,
+			Describe: describer(cfg), Slot: postgres.NewSlotWatch(postgres.Config{Source: cfg.Source, DSN: cfg.DSN}), Skips: skips, Skipped: recordSkipped(cfg), Suspected: observer.suspected,
 		}), nil
 	}
 	return postgres.New(postgres.Config{
@@ -31,6 +32,27 @@ func newReader(ctx context.Context, cfg Config, masks *masks, observer *observer
 		Seal:       masks.seal,
 		Unseal:     masks.unseal, MaskText: masks.maskText,
 	}), nil
+}
+
+// signalsOf has the connector read rows again; nil where it has no signal table.
+func signalsOf(cfg Config) kafka.Signals {
+	if cfg.Source.Connector.SignalTable.Name == "" {
+		return nil
+	}
+	return signals{postgres.NewSignals(postgres.Config{Source: cfg.Source, DSN: cfg.DSN})}
+}
+
+type signals struct{ *postgres.Signals }
+
+// Read implements kafka.Signals.
+func (s signals) Read(ctx context.Context, name string, table catalog.TableName, columns []string, keys [][]string) (kafka.Signalled, error) {
+	sent, err := s.Signals.Read(ctx, name, table, columns, keys)
+	return kafka.Signalled(sent), err
+}
+
+// rereadsRows reports whether rows of the source can be read again by key.
+func rereadsRows(source *catalog.Source) bool {
+	return source.Capture != catalog.Debezium || source.Connector.SignalTable.Name != ""
 }
 
 // describer asks the source's database for what its topics do not tell.

@@ -103,6 +103,10 @@ func requestRepair(ctx context.Context, cfg CompareConfig, t *catalog.Table, dif
 			if texts = k.Lake; masked {
 				of.form = registry.RereadMasked
 			}
+			if masked && cfg.Source.Capture == catalog.Debezium {
+				return nil, catalog.Errorf(catalog.Invalid, catalog.CodeReconcile, "read the table anew, or have its rows compared where nobody masks them",
+					"rows that the lake has and source %s has not cannot be looked for: the key of table %s is masked, and its connector is asked by key", cfg.Source.Name, t.Name)
+			}
 		case masked:
 			of.form = registry.RereadSealed
 		}

@@ -16,6 +16,9 @@ type rereads struct {
 	registry *registry.Registry
 	source   string
 	masks    *masks
+	// unmasks says that the source's reader finds the rows of keys that are known only as
+	// the lake shows them.
+	unmasks bool
 }
 
 var _ pipeline.Rereads = (*rereads)(nil)
@@ -27,7 +30,9 @@ const pendingRereads = 20
 func (r *rereads) Request(ctx context.Context, table *catalog.Table, keys [][]string) (int64, error) {
 	form := registry.RereadPlain
 	if keyIsMasked(table) {
-		form = registry.RereadMasked
+		if form = registry.RereadMasked; !r.unmasks {
+			return 0, pipeline.ErrNoReread
+		}
 	}
 	return r.request(ctx, table, registry.RereadUnavailable, form, keys)
 }

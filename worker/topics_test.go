@@ -14,6 +14,8 @@ import (
 
 	"github.com/lakeweir/lakeweir/catalog"
 	"github.com/lakeweir/lakeweir/catalog/registry"
+	"github.com/lakeweir/lakeweir/orchestrator/localpg/localpgtest"
+	"github.com/lakeweir/lakeweir/worker"
 	"github.com/lakeweir/lakeweir/worker/reconcile"
 )
 
@@ -30,13 +32,19 @@ type desk struct {
 // newDesk makes a rig whose source is read from topics.
 func newDesk(t *testing.T, files map[string]string) *desk {
 	t.Helper()
-	r := newRig(t, "", files)
+	return newDeskOn(t, localpgtest.Database(t), files)
+}
+
+// newDeskOn is newDesk on a database that is there.
+func newDeskOn(t *testing.T, dsn string, files map[string]string) *desk {
+	t.Helper()
+	r := newRigOn(t, dsn, "", files)
 	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.AllowAutoTopicCreation(), kfake.DefaultNumPartitions(1))
 	require.NoError(t, err)
 	t.Cleanup(cluster.Close)
 	r.source.Capture = catalog.Debezium
 	r.source.Kafka = &catalog.Kafka{Brokers: cluster.ListenAddrs()}
-	r.source.Connector = &catalog.Connector{TopicPrefix: "shop", Format: catalog.FormatJSON}
+	r.source.Connector = &catalog.Connector{Name: "lakeweir-shop", TopicPrefix: "shop", Format: catalog.FormatJSON}
 	r.sync()
 	r.exec("CREATE SCHEMA IF NOT EXISTS lakeweir; CREATE TABLE IF NOT EXISTS lakeweir.heartbeat (id int PRIMARY KEY, at timestamptz)")
 	client, err := kgo.NewClient(kgo.SeedBrokers(cluster.ListenAddrs()...), kgo.AllowAutoTopicCreation())
@@ -115,25 +123,31 @@ func (d *desk) beatUntil(ok func(*registry.TableView) bool) {
 	})
 }
 
-// proved compares all tables, while heartbeats go on.
-func (d *desk) proved() {
+// whileBeating does something while heartbeats go on.
+func whileBeating[T any](d *desk, do func() T) T {
 	d.t.Helper()
-	done := make(chan map[string]*reconcile.Result, 1)
-	go func() { done <- d.compare(reconcile.Config{}) }()
+	done := make(chan T, 1)
+	go func() { done <- do() }()
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for {
 		select {
-		case results := <-done:
-			require.Len(d.t, results, len(d.tables))
-			for name, result := range results {
-				require.True(d.t, result.Equal(), result.Text())
-				require.Equal(d.t, result.SourceRows, result.LakeRows, name)
-			}
-			return
+		case out := <-done:
+			return out
 		case <-tick.C:
 			d.beat()
 		}
+	}
+}
+
+// proved compares all tables, while heartbeats go on.
+func (d *desk) proved() {
+	d.t.Helper()
+	results := whileBeating(d, func() map[string]*reconcile.Result { return d.compare(reconcile.Config{}) })
+	require.Len(d.t, results, len(d.tables))
+	for name, result := range results {
+		require.True(d.t, result.Equal(), result.Text())
+		require.Equal(d.t, result.SourceRows, result.LakeRows, name)
 	}
 }
 
@@ -229,4 +243,51 @@ func TestRowsThatMayBeMissingAreToldInTheTablesLife(t *testing.T) {
 	for _, part := range []string{"topic shop.public.orders, partition 0, offset 3", at.String(), "row 2", "lakeweir reconcile shop/public.orders", "01a228d259677305804a000000000001"} {
 		require.Contains(t, told[0], part)
 	}
+}
+
+// TestWhatAConnectorWillLoseIsFoundBeforeItRuns by the check of the source, in the words
+// of docs/debezium-values.md.
+func TestWhatAConnectorWillLoseIsFoundBeforeItRuns(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, map[string]string{"public.orders.yaml": "table: public.orders\nprimary_key: [id]\nscd: [1]\n", "public.fine.yaml": "table: public.fine\nprimary_key: [id]\nscd: [1]\n"})
+	d.exec(`CREATE TABLE orders (id int PRIMARY KEY, spans interval[], prices numeric(8,2)[], opens timetz, lasts interval, tags text[]);
+		CREATE TABLE fine (id int PRIMARY KEY, v text); CREATE DOMAIN short_spans AS interval[]; ALTER TABLE orders ADD short short_spans`)
+	about := func() map[catalog.Severity][]string {
+		list, err := worker.Preflight(t.Context(), d.source, d.tables, catalog.Secret(d.dsn))
+		require.NoError(t, err)
+		out := map[catalog.Severity][]string{}
+		for _, f := range list {
+			if f.Code == catalog.CodeSourceDebezium {
+				require.Equal(t, "public.orders", f.Table)
+				out[f.Severity] = append(out[f.Severity], f.Message)
+			}
+		}
+		return out
+	}
+	found := about()
+	require.Len(t, found[catalog.Blocks], 1)
+	require.Contains(t, found[catalog.Blocks][0], "spans (interval[]), short (short_spans) of public.orders never comes")
+	require.Len(t, found[catalog.Limits], 3)
+	require.Contains(t, found[catalog.Limits][0], "prices (numeric(8,2)[])")
+	require.NotContains(t, found[catalog.Limits][0], "tags")
+	require.Contains(t, found[catalog.Limits][2], "stops the connector")
+	require.Len(t, found[catalog.Notes], 1)
+
+	// What the fixes say mends it.
+	d.exec(`ALTER TABLE "public"."orders" REPLICA IDENTITY FULL`)
+	found = about()
+	require.Len(t, found[catalog.Limits], 2)
+	require.NotContains(t, strings.Join(found[catalog.Limits], ""), "prices")
+	d.exec("ALTER TABLE orders REPLICA IDENTITY DEFAULT") // whole rows and column lists exclude each other
+	d.exec("CREATE PUBLICATION " + d.source.Publication + " FOR TABLE orders (id, lasts, tags), fine")
+	found = about()
+	require.Empty(t, found[catalog.Blocks])
+	require.Empty(t, found[catalog.Limits])
+	d.exec(`ALTER TABLE "public"."orders" ADD CHECK (extract(timezone FROM "opens")::int % 60 = 0)`)
+	d.exec(`ALTER TABLE "public"."orders" ADD CHECK (abs(extract(hour FROM "lasts")) <= 2147483647)`)
+	_, err := d.conn.Exec(t.Context(), "INSERT INTO orders (id, opens) VALUES (1, '12:00:00-08:30:15')")
+	require.ErrorContains(t, err, "check constraint")
+	_, err = d.conn.Exec(t.Context(), "INSERT INTO orders (id, lasts) VALUES (2, '2147483648:00:00')")
+	require.ErrorContains(t, err, "check constraint")
+	d.exec("INSERT INTO orders (id, opens, lasts) VALUES (3, '12:00:00+05:30', '2147483647:59:59')")
 }

@@ -93,8 +93,8 @@ func Run(ctx context.Context, cfg Config) error {
 		if p.Reader, err = newReader(ctx, cfg, masks, observer); err != nil {
 			return err
 		}
-		if _, ok := p.Reader.(pipeline.Rereader); ok {
-			p.Rereads = &rereads{registry: cfg.Registry, source: cfg.Source.Name, masks: masks}
+		if _, ok := p.Reader.(pipeline.Rereader); ok && rereadsRows(cfg.Source) {
+			p.Rereads = &rereads{registry: cfg.Registry, source: cfg.Source.Name, masks: masks, unmasks: cfg.Source.Capture == catalog.Direct}
 		}
 		return pipeline.New(p).Run(ctx)
 	}
@@ -106,7 +106,15 @@ func Run(ctx context.Context, cfg Config) error {
 
 // Preflight checks a source and returns all findings at once.
 func Preflight(ctx context.Context, source *catalog.Source, tables []*catalog.Table, dsn catalog.Secret) ([]catalog.Finding, error) {
-	return postgres.Preflight(ctx, postgres.Config{Source: source, DSN: dsn}, tables)
+	out, err := postgres.Preflight(ctx, postgres.Config{Source: source, DSN: dsn}, tables)
+	if err != nil || source.Capture != catalog.Debezium {
+		return out, err
+	}
+	described, err := describer(Config{Source: source, DSN: dsn})(ctx, tables)
+	for _, t := range tables {
+		out = append(out, kafka.Foresee(source, t, described)...)
+	}
+	return out, err
 }
 
 // PrepareConnector makes what the connector of a source with capture debezium needs and

@@ -58,7 +58,11 @@ func checkBetween(ctx context.Context, source *catalog.Source, tables []*catalog
 		}
 		out = append(out, preflight.Connector(ctx, client, source, tables, true)...)
 	}
-	client, err := preflight.NewClient(source)
+	password, err := resolveKafkaPassword(source)
+	if err != nil {
+		return nil, err
+	}
+	client, err := preflight.NewClient(source, password)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package stack
 
 import (
+	"archive/zip"
 	"bytes"
 	"context"
 	_ "embed"
@@ -51,6 +52,9 @@ func newConnect(ctx context.Context, dir string, kafka *Kafka, told func(string,
 			return nil, err
 		}
 	}
+	if err := announce(filepath.Join(plugins, "avro", "services.jar"), "org.apache.kafka.connect.storage.Converter", avroConverter); err != nil {
+		return nil, err
+	}
 	port, err := freePort(ctx)
 	if err != nil {
 		return nil, err
@@ -89,7 +93,7 @@ heartbeat.interval.ms=500
 		Name: "connect", Log: filepath.Join(dir, "log", "connect.log"), told: told,
 		// Its first page answers before the worker has joined its group.
 		ready: func(ctx context.Context) error { return c.call(ctx, http.MethodGet, "/connectors", nil, nil) },
-		argv: java("640m", jars, "-Dorg.slf4j.simpleLogger.defaultLogLevel=info",
+		argv: java("640m", jars, "-Duser.timezone=UTC", "-Dorg.slf4j.simpleLogger.defaultLogLevel=info",
 			"-Dorg.slf4j.simpleLogger.log.org.apache.kafka.clients=warn", "-Dorg.slf4j.simpleLogger.log.org.apache.kafka.common.config=warn",
 			"-Dorg.slf4j.simpleLogger.log.org.apache.kafka.connect.runtime.rest=warn",
 			"org.apache.kafka.connect.cli.ConnectDistributed", file),
@@ -112,6 +116,25 @@ func plugin(ctx context.Context, folder, list string) error {
 		}
 	}
 	return nil
+}
+
+// announce writes a library that names a class as a service, for a plugin whose own
+// libraries do not: Connect finds it by that without looking through every class.
+func announce(file, service, class string) (err error) {
+	f, err := os.Create(file)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	jar := zip.NewWriter(f)
+	w, err := jar.Create("META-INF/services/" + service)
+	if err != nil {
+		return err
+	}
+	if _, err := io.WriteString(w, class+"\n"); err != nil {
+		return err
+	}
+	return jar.Close()
 }
 
 // Put creates or changes a connector and returns when it and its task run.

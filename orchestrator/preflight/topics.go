@@ -13,6 +13,7 @@ import (
 
 	"github.com/lakeweir/lakeweir/catalog"
 	"github.com/lakeweir/lakeweir/catalog/connectorconfig"
+	"github.com/lakeweir/lakeweir/catalog/kafkaclient"
 )
 
 // topicFacts are what is known of a table's topic.
@@ -35,6 +36,9 @@ func Topics(ctx context.Context, client *kgo.Client, source *catalog.Source, tab
 		names[i] = source.Connector.Topic(t.Name)
 	}
 	facts, err := gather(ctx, kadm.NewClient(client), names)
+	if e := kafkaclient.Refused(source, err); e != nil {
+		return []catalog.Finding{{Severity: catalog.Blocks, Code: e.Code, Source: source.Name, Message: e.Message, Fix: e.Hint}}
+	}
 	if err != nil {
 		return []catalog.Finding{{
 			Severity: catalog.Blocks, Code: catalog.CodeKafkaUnreachable, Source: source.Name, Fix: "see that the brokers run, and that kafka.brokers, tls and sasl in source.yaml are right",

@@ -18,6 +18,7 @@ import (
 //     of every streamed change of the same Commit: a transaction that was under way then
 //     comes later and wins.
 //   - An initial read: Commit 0, below every streamed change of its generation.
+//   - A key that was asked for and that the source did not have: see Absence.
 //
 // An Ordinal's highest bit but one tells the first kind from the others.
 const (
@@ -27,7 +28,8 @@ const (
 	samePlaces     = 1 << 10 // changes with one LSN in one partition
 	maxPartitions  = 64
 	partitionBits  = 6
-	maxOffset      = streamedBit>>partitionBits - 1
+	absentBit      = 1 << 61
+	maxOffset      = absentBit>>partitionBits - 1
 	initialCommit  = 0
 	uncommitted    = 1 // Commit of changes from before the connector had seen a commit
 	distanceOffset = 1 << (distanceBits - 1)
@@ -115,6 +117,13 @@ func (o *Order) Place(e *Event, partition int32, offset int64) (catalog.Position
 func (o *Order) Commit(e *Event, partition int32) catalog.LSN {
 	lane := o.Lanes[partition]
 	return lane.commit(e)
+}
+
+// Absence returns the position at which the nth of some keys is known not to be there: the
+// source did not have it when its log stood at a place, after everything that had committed
+// before and before everything that committed since.
+func (o *Order) Absence(at catalog.LSN, n int) catalog.Position {
+	return catalog.Position{Generation: max(o.Generation, 1), Commit: at, Ordinal: absentBit | uint64(n)}
 }
 
 // Newest returns the Commit of a partition's newest streamed change; 0 before one.

@@ -14,6 +14,8 @@ type builder struct {
 	keys    change.Keys
 	// moved says that offsets were passed; told, that the snapshot's progress moved.
 	moved, told bool
+	rereads     []int64 // requests that are answered
+	remake      bool    // of rows that were read again, what the lake shows is made anew
 }
 
 func newBuilder(schema *catalog.Schema) *builder { return &builder{rows: change.NewRows(schema)} }

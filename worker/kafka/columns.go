@@ -31,6 +31,27 @@ func chooseSchema(t *table, described TableDescription, found, asked bool) (*cat
 	return known, nil
 }
 
+// Foresee tells what the connector of a source will not send right of a table, before
+// anything is read. Nothing is told of a table that the source has not described.
+func Foresee(source *catalog.Source, t *catalog.Table, d Description) []catalog.Finding {
+	described, found := d.Tables[t.Name.String()]
+	if !found || described.Err != nil {
+		return nil
+	}
+	cfg, err := decoderConfig(source.Connector)
+	if err != nil {
+		return []catalog.Finding{{Severity: catalog.Blocks, Code: err.Code, Source: source.Name, Table: t.Name.String(), Message: err.Message, Fix: err.Hint}}
+	}
+	return debezium.Foresee(described.with(cfg, t, described.Schema, d.Monetary))
+}
+
+// with completes what the connector's properties say by what the source says of a table.
+func (d TableDescription) with(cfg debezium.Config, t *catalog.Table, schema *catalog.Schema, monetary string) debezium.Config {
+	cfg.Table, cfg.Schema = t, schema
+	cfg.FullIdentity, cfg.Ignored, cfg.Monetary = d.FullIdentity, d.Generated, monetary
+	return cfg
+}
+
 // decoderConfig reads from the connector's properties how it writes values. What is not
 // said is as the recommended settings have it.
 func decoderConfig(c *catalog.Connector) (debezium.Config, *catalog.Error) {

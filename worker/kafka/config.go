@@ -8,6 +8,7 @@ import (
 
 	"github.com/lakeweir/lakeweir/catalog"
 	"github.com/lakeweir/lakeweir/worker/debezium"
+	"github.com/lakeweir/lakeweir/worker/pipeline"
 )
 
 // Config is what a Source needs.
@@ -17,6 +18,11 @@ type Config struct {
 	// Describe asks the source itself for its tables; it is tried again until it
 	// answers. Nil: only tables whose columns are known already can be read.
 	Describe func(ctx context.Context, tables []*catalog.Table) (Description, error)
+	// Slot is asked where the source's log and the connector's slot stand; nil: nobody is.
+	// The Source closes it.
+	Slot SlotWatch
+	// Signals have the connector read rows again; nil: it cannot be asked.
+	Signals Signals
 	// Skips are records to pass by when they cannot be read. Skipped, when not nil, is
 	// told of each that was, and why it could not be read; it must not block.
 	Skips   map[Record]Skip
@@ -34,6 +40,12 @@ type Config struct {
 	Clock   func() time.Time // default time.Now
 
 	Limits Limits
+}
+
+// SlotWatch knows where a source's log and slot stand. Safe for concurrent use.
+type SlotWatch interface {
+	Status(ctx context.Context) (pipeline.SourceStatus, error)
+	Close()
 }
 
 // Notes keep what must outlive a run about a table, durably; table is
@@ -74,7 +86,7 @@ type Description struct {
 // TableDescription is what a source says of a table.
 type TableDescription struct {
 	Schema       *catalog.Schema
-	Generated    []string // columns that come with what is read and not with the stream
+	Generated    []string // columns that come with what is read and not with the stream, and that the lake has not
 	FullIdentity bool     // REPLICA IDENTITY FULL
 	Err          error    // why there is no schema
 }
@@ -93,6 +105,7 @@ type Limits struct {
 	CheckEvery time.Duration // how often topics are looked at; default 5 s
 	RetryEvery time.Duration // how often what failed is tried again; default 1 s
 	Request    time.Duration // how long a request to the brokers may take; default 10 s
+	SignalWait time.Duration // how long the connector may take to read rows again; default 5 min
 }
 
 func orDefault[T int | time.Duration](v, d T) T {
@@ -120,6 +133,7 @@ func (c Config) withDefaults() Config {
 		CheckEvery: orDefault(l.CheckEvery, 5*time.Second),
 		RetryEvery: orDefault(l.RetryEvery, time.Second),
 		Request:    orDefault(l.Request, 10*time.Second),
+		SignalWait: orDefault(l.SignalWait, 5*time.Minute),
 	}
 	return c
 }

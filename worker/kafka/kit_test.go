@@ -35,6 +35,8 @@ type shop struct {
 	skips    map[Record]Skip
 	password catalog.Secret
 	clients  []kgo.Opt
+	signals  Signals // nil: none
+	clock    func() time.Time
 	notes    *kept    // nil: none
 	suspects []string // what was told of rows that may be missing
 	limits   Limits
@@ -199,7 +201,7 @@ func (s *shop) produce(records ...*kgo.Record) {
 
 func (s *shop) config() Config {
 	cfg := Config{
-		Source: s.source, Limits: s.limits, Skips: s.skips, Password: s.password,
+		Source: s.source, Limits: s.limits, Skips: s.skips, Password: s.password, Signals: s.signals, Clock: s.clock,
 		Describe: func(_ context.Context, tables []*catalog.Table) (Description, error) {
 			d := Description{Epoch: catalog.Epoch{System: "77", Timeline: 1}, Tables: map[string]TableDescription{}}
 			for _, t := range tables {

@@ -50,6 +50,9 @@ func (s *Source) Next(ctx context.Context) (pipeline.Slice, error) {
 		if err == nil {
 			err = s.prove(&out)
 		}
+		if err == nil {
+			err = s.readAgain(&out)
+		}
 		if err != nil {
 			return out, err
 		}
@@ -391,10 +394,8 @@ func (s *Source) readUpTo(e ends) bool {
 		if t.half != nil {
 			return false
 		}
-		for n, end := range e[t.topic] {
-			if p := t.parts[n]; end > 0 && (p == nil || p.next < end) {
-				return false
-			}
+		if !t.readTo(e[t.topic]) {
+			return false
 		}
 	}
 	return true

@@ -173,6 +173,9 @@ func (t *table) add(b *builder, p *partition, e *debezium.Event, offset int64) e
 		t.half = nil
 	}
 	b.changes = append(b.changes, c)
+	if t.reading != nil {
+		t.reading.note(b, &c, e.Snapshot)
+	}
 	b.moved = true
 	p.next = offset + 1
 	if e.Snapshot == debezium.Streamed {

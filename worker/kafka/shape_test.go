@@ -67,11 +67,11 @@ func TestTheConnectionMayBeEncrypted(t *testing.T) {
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	require.NoError(t, err)
-	authority := filepath.Join(t.TempDir(), "ca.pem")
-	require.NoError(t, os.WriteFile(authority, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600))
-	trusts, err := tlsConfig(&catalog.KafkaTLS{CAFile: authority})
-	require.NoError(t, err)
-	s := newShopOf(t, []kgo.Opt{kgo.DialTLSConfig(trusts)},
+	authority, trusted := filepath.Join(t.TempDir(), "ca.pem"), x509.NewCertPool()
+	bundle := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	require.NoError(t, os.WriteFile(authority, bundle, 0o600))
+	require.True(t, trusted.AppendCertsFromPEM(bundle))
+	s := newShopOf(t, []kgo.Opt{kgo.DialTLSConfig(&tls.Config{MinVersion: tls.VersionTLS12, RootCAs: trusted})},
 		kfake.TLS(&tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}))
 	s.table("orders", true, 1)
 	s.write(creates("orders", 1, 2)...)
@@ -91,5 +91,5 @@ func TestTheConnectionMayBeEncrypted(t *testing.T) {
 	require.Equal(t, catalog.CodeKafkaDenied, catalog.Public(err).Code)
 
 	s.source.Kafka.TLS = &catalog.KafkaTLS{CAFile: "nowhere.pem"}
-	require.Equal(t, catalog.CodeKafkaDenied, catalog.Public(s.reader().refusal()).Code)
+	require.Equal(t, catalog.CodeConfigValue, catalog.Public(s.reader().refusal()).Code)
 }

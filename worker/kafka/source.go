@@ -33,6 +33,13 @@ type Source struct {
 	sent     sent
 	told     catalog.LSN // the newest Through that was handed over
 
+	requests    []*request // to read rows again; of Next, as is what follows
+	reading     *reading   // the signal that is under way
+	signalAfter time.Time  // when the next one may be sent
+	unreadTimes int        // how often in a row one came to nothing
+	running     context.Context
+	signals     sync.WaitGroup
+
 	ask     chan struct{} // to the keeper: list the topics' ends
 	answers chan ends
 	news    chan struct{} // to Next: there is something in the fields below
@@ -41,6 +48,7 @@ type Source struct {
 	arrivals  []arrival
 	faults    []pipeline.Fault
 	failed    error
+	requested []pipeline.Reread
 	saved     map[string]*catalog.TopicOffsets // by table
 	unsaid    bool                             // the group has not been told of saved
 	confirmed catalog.LSN
@@ -50,8 +58,9 @@ type Source struct {
 }
 
 var (
-	_ pipeline.Source       = (*Source)(nil)
-	_ pipeline.OffsetKeeper = (*Source)(nil)
+	_ pipeline.Source        = (*Source)(nil)
+	_ pipeline.OffsetKeeper  = (*Source)(nil)
+	_ pipeline.SlotElsewhere = (*Source)(nil)
 )
 
 // New returns a Source; it does no I/O.
@@ -87,7 +96,7 @@ func (s *Source) Start(ctx context.Context, resumes []pipeline.Resume) ([]pipeli
 	}
 	s.place(ctx)
 	keepCtx, stop := context.WithCancel(context.WithoutCancel(ctx))
-	s.stop, s.stopped = stop, make(chan struct{})
+	s.stop, s.stopped, s.running = stop, make(chan struct{}), keepCtx
 	go func() {
 		defer close(s.stopped)
 		s.keep(keepCtx)
@@ -129,9 +138,15 @@ func (s *Source) Saved(name string, offsets *catalog.TopicOffsets) {
 	}
 }
 
-// Status implements pipeline.Source: how far the source's log was seen, not the log
-// itself, which the connector's slot holds.
-func (s *Source) Status(context.Context) (pipeline.SourceStatus, error) {
+// SlotReader implements pipeline.SlotElsewhere.
+func (s *Source) SlotReader() string { return "connector " + s.cfg.Source.Connector.Name }
+
+// Status implements pipeline.Source: where the source's log and the connector's slot
+// stand, as the source says. Where it is not asked, how far its log was seen.
+func (s *Source) Status(ctx context.Context) (pipeline.SourceStatus, error) {
+	if s.cfg.Slot != nil {
+		return s.cfg.Slot.Status(ctx)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return pipeline.SourceStatus{End: s.newest, Confirmed: s.confirmed, Active: s.active}, nil
@@ -139,12 +154,16 @@ func (s *Source) Status(context.Context) (pipeline.SourceStatus, error) {
 
 // Close implements pipeline.Source.
 func (s *Source) Close(ctx context.Context) error {
+	if s.cfg.Slot != nil {
+		s.cfg.Slot.Close()
+	}
 	if s.client == nil {
 		return nil
 	}
 	if s.stop != nil {
 		s.stop()
 		<-s.stopped
+		s.signals.Wait()
 		s.commit(ctx)
 	}
 	s.client.Close()

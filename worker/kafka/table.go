@@ -41,6 +41,7 @@ type table struct {
 	snapshot *catalog.SnapshotProgress // as of the newest change, or nil
 	build    *builder
 	half     *half
+	reading  *reading  // a signal for rows of it that is under way
 	readAt   time.Time // when the newest record came
 }
 
@@ -115,7 +116,7 @@ func (t *table) seal(whole bool) (*change.Batch, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &change.Batch{Table: t.cfg, Rows: b.rows, Changes: b.changes, Epoch: t.epoch, Offsets: offsets, Whole: whole}
+	out := &change.Batch{Table: t.cfg, Rows: b.rows, Changes: b.changes, Epoch: t.epoch, Offsets: offsets, Whole: whole, Rereads: b.rereads, Remake: b.remake}
 	t.high = b.inOrder(t.several(), t.high)
 	if b.told {
 		s := *t.snapshot

@@ -12,6 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 
 	"github.com/lakeweir/lakeweir/catalog"
+	"github.com/lakeweir/lakeweir/catalog/kafkaclient"
 	"github.com/lakeweir/lakeweir/worker/debezium"
 )
 
@@ -92,7 +93,7 @@ func (s *Source) unable(ctx context.Context, what string, err error) {
 	if ctx.Err() != nil {
 		return
 	}
-	if e := refused(s.cfg.Source.Name, err); e != nil {
+	if e := kafkaclient.Refused(s.cfg.Source, err); e != nil {
 		s.fail(e)
 		return
 	}
@@ -307,9 +308,8 @@ func (s *Source) prepare(ctx context.Context, t *table, d Description, now exten
 	if err != nil {
 		return a, err
 	}
-	dcfg.Table, dcfg.Schema, dcfg.Registry = t.cfg, schema, s.cfg.Schemas
-	dcfg.FullIdentity, dcfg.Ignored, dcfg.Monetary = described.FullIdentity, described.Generated, d.Monetary
-	decoder, derr := debezium.New(dcfg)
+	dcfg.Registry = s.cfg.Schemas
+	decoder, derr := debezium.New(described.with(dcfg, t.cfg, schema, d.Monetary))
 	if derr != nil {
 		return a, catalog.Public(derr)
 	}

@@ -70,10 +70,26 @@ func (b budget) decide(before strain, p pressure) strain {
 	return next
 }
 
+// little is how much log a slot retains anyway.
+const little = 16 << 20
+
+// holderElsewhere is holder for a slot that somebody else reads: no table of ours and no
+// lake holds it.
+func holderElsewhere(reader string, s SourceStatus) string {
+	switch {
+	case s.SlotState == "missing" || s.SlotState == "lost" || s.Retained <= little:
+		return ""
+	case !s.Active:
+		return reader + ", which is not reading it"
+	case s.End > s.Confirmed && int64(s.End-s.Confirmed) > s.Retained/2:
+		return "what " + reader + " has not confirmed"
+	}
+	return "a transaction that is or was open at the source"
+}
+
 // holder says in words what makes the slot retain log; empty when nothing does for
 // long. Small amounts are how logs are written, not something that holds.
 func holder(tables []*tableRun, s SourceStatus, through catalog.LSN) string {
-	const little = 16 << 20
 	var stopped, failing []string
 	var why string
 	for _, t := range tables {

@@ -94,3 +94,21 @@ func TestWhatHoldsASlotIsSaidInWords(t *testing.T) {
 		require.Equal(t, c.want, holder(c.tables, c.status, c.through))
 	}
 }
+
+func TestWhatHoldsAConnectorsSlotIsSaidInWords(t *testing.T) {
+	t.Parallel()
+	const mb = catalog.LSN(1 << 20)
+	for _, c := range []struct {
+		status SourceStatus
+		want   string
+	}{
+		{SourceStatus{End: 100 * mb, Confirmed: 95 * mb, Retained: 5 << 20}, ""},
+		{SourceStatus{End: 100 * mb, Confirmed: 30 * mb, Retained: 70 << 20}, "connector shop, which is not reading it"},
+		{SourceStatus{End: 100 * mb, Confirmed: 30 * mb, Retained: 70 << 20, Active: true}, "what connector shop has not confirmed"},
+		{SourceStatus{End: 100 * mb, Confirmed: 99 * mb, Retained: 70 << 20, Active: true}, "a transaction that is or was open at the source"},
+		{SourceStatus{End: 100 * mb, SlotState: "missing"}, ""},
+		{SourceStatus{End: 100 * mb, Retained: 100 << 20, SlotState: "lost"}, ""},
+	} {
+		require.Equal(t, c.want, holderElsewhere("connector shop", c.status))
+	}
+}

@@ -80,10 +80,15 @@ type Reread struct {
 	Remake bool
 }
 
+// ErrNoReread is returned by Rereads.Request when the rows cannot be read again: nothing is
+// asked for then, and what they lack stays marked.
+var ErrNoReread = errors.New("rows of the table cannot be read again by the keys that the lake shows")
+
 // Rereads keeps requests until they are done. Safe for concurrent use.
 type Rereads interface {
 	// Request asks for rows again whose keys are given as the lake shows them, and
-	// returns the request's number. It is durable when it returns.
+	// returns the request's number. It is durable when it returns. It may fail with
+	// ErrNoReread.
 	Request(ctx context.Context, table *catalog.Table, keys [][]string) (int64, error)
 	// Pending returns the requests that are not done, the oldest first; not
 	// necessarily all at once.

@@ -126,8 +126,10 @@ func (p *Pipeline) start(ctx context.Context) error {
 		return errors.Join(fmt.Errorf("start reading source %s: %w", p.cfg.Source.Name, err), p.cfg.Reader.Close(context.WithoutCancel(ctx)))
 	}
 	if s, err := p.cfg.Reader.Status(ctx); err == nil {
-		// Whatever the slot may forget by now has been saved, for every table.
-		p.through, p.flushed = s.Confirmed, s.Confirmed
+		if p.slotReader() == "" {
+			// Whatever the slot may forget by now has been saved, for every table.
+			p.through, p.flushed = s.Confirmed, s.Confirmed
+		}
 		p.heard(ctx, s)
 		for _, t := range p.tables {
 			if t.state.Stopped() {

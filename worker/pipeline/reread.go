@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"sync"
@@ -203,6 +204,10 @@ func (k *keeper) request(ctx context.Context, table *catalog.Table, images []cha
 			return nil
 		}
 		id, err := k.lacks.rereads.Request(ctx, table, keys)
+		if errors.Is(err, ErrNoReread) {
+			keys, names = nil, nil
+			return nil
+		}
 		if err != nil {
 			return err
 		}

@@ -16,6 +16,15 @@ type SlotDropper interface {
 	DropSlot(ctx context.Context, why *catalog.Error) error
 }
 
+// SlotElsewhere is an optional ability of a Source whose slot somebody else reads: what
+// its Status calls confirmed is that reader's word, and saving here frees nothing there.
+//
+//	if e, ok := source.(SlotElsewhere); ok { … }
+type SlotElsewhere interface {
+	// SlotReader names the reader, in words: "connector lakeweir-shop".
+	SlotReader() string
+}
+
 // StrainObserver is an optional ability of an Observer: it is told when a source comes
 // near its budget, leaves it, or gives its slot up.
 type StrainObserver interface {
@@ -29,14 +38,19 @@ type StrainObserver interface {
 // makes of it.
 func (p *Pipeline) heard(ctx context.Context, s SourceStatus) SourceStatus {
 	unsaved := int64(0)
-	if saved := p.runningSaved(); s.End > saved {
+	if saved := p.runningSaved(); s.End > saved && p.slotReader() == "" {
 		unsaved = int64(s.End - saved)
 	}
 	before := p.strain
 	b := budgetOf(p.cfg.Source, p.cfg.Limits.DropAfter)
 	p.strain = b.decide(before, pressure{retained: s.Retained, unsaved: unsaved, now: p.cfg.Clock()})
 	p.captureFirst.Store(p.strain.captureFirst)
-	s.Stage, s.HeldBy = p.strain.stage, holder(p.tables, s, p.through)
+	s.Stage = p.strain.stage
+	if reader := p.slotReader(); reader != "" {
+		s.HeldBy = holderElsewhere(reader, s)
+	} else {
+		s.HeldBy = holder(p.tables, s, p.through)
+	}
 	if s.SlotState == "missing" || s.SlotState == "lost" { // there is nothing left to judge
 		p.strain, s.Stage = strain{}, ""
 		p.captureFirst.Store(false)
@@ -45,6 +59,14 @@ func (p *Pipeline) heard(ctx context.Context, s SourceStatus) SourceStatus {
 	}
 	p.cfg.Observer.Source(ctx, p.cfg.Source.Name, s, p.flushed)
 	return s
+}
+
+// slotReader names who reads the slot; empty when the pipeline's own reader does.
+func (p *Pipeline) slotReader() string {
+	if e, ok := p.cfg.Reader.(SlotElsewhere); ok {
+		return e.SlotReader()
+	}
+	return ""
 }
 
 // runningSaved is how far every table that runs is saved.
@@ -64,6 +86,10 @@ func (p *Pipeline) tellStrain(ctx context.Context, from catalog.BudgetStage, s S
 	case catalog.OverBudget:
 		p.cfg.Logger.ErrorContext(ctx, "the slot has reached its WAL budget", append(args, "on_wal_budget", p.cfg.Source.OnBudget)...)
 	case catalog.NearBudget:
+		if p.slotReader() != "" {
+			p.cfg.Logger.WarnContext(ctx, "the slot is near its WAL budget", args...)
+			break
+		}
 		p.cfg.Logger.WarnContext(ctx, "the slot is near its WAL budget; changes are captured first and folded later", args...)
 	case catalog.WithinBudget:
 		p.cfg.Logger.InfoContext(ctx, "the slot is within its WAL budget again", args...)

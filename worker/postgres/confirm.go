@@ -2,11 +2,8 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
-
-	"github.com/jackc/pgx/v5"
 
 	"github.com/lakeweir/lakeweir/catalog"
 	"github.com/lakeweir/lakeweir/worker/pipeline"
@@ -120,42 +117,4 @@ func (s *Source) obey(ctx context.Context, last bool) error {
 	s.notedAt, s.confirmed = now, through
 	s.stream.confirm(through)
 	return nil
-}
-
-const statusSQL = `SELECT pg_current_wal_lsn()::text, coalesce(confirmed_flush_lsn::text, ''),
-coalesce(pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn), 0)::bigint, coalesce(wal_status, ''), active
-FROM pg_replication_slots WHERE slot_name = $1`
-
-// Status asks the server about the slot.
-func (s *Source) Status(ctx context.Context) (pipeline.SourceStatus, error) {
-	var end, confirmed string
-	var status pipeline.SourceStatus
-	if s.pool == nil {
-		return status, unreachable(s.cfg.Source.Name, errors.New("not connected"))
-	}
-	rows, err := s.pool.Query(ctx, statusSQL, s.cfg.Source.Slot)
-	if err != nil {
-		return status, unreachable(s.cfg.Source.Name, err)
-	}
-	found := false
-	_, err = pgx.ForEachRow(rows, []any{&end, &confirmed, &status.Retained, &status.SlotState, &status.Active}, func() error {
-		found = true
-		return nil
-	})
-	if err != nil {
-		return status, unreachable(s.cfg.Source.Name, err)
-	}
-	if !found {
-		status.SlotState = "missing"
-		if err := s.pool.QueryRow(ctx, "SELECT pg_current_wal_lsn()::text").Scan(&end); err != nil {
-			return status, unreachable(s.cfg.Source.Name, err)
-		}
-	}
-	if status.End, err = catalog.ParseLSN(end); err != nil {
-		return status, err
-	}
-	if confirmed != "" {
-		status.Confirmed, err = catalog.ParseLSN(confirmed)
-	}
-	return status, err
 }

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"slices"
 
 	"github.com/lakeweir/lakeweir/catalog"
 )
@@ -18,7 +19,7 @@ type Description struct {
 type TableDescription struct {
 	// Schema has the columns whose changes are in the log, with the configured key.
 	Schema       *catalog.Schema
-	Generated    []string // the columns that are computed from others
+	Generated    []string // the columns that are computed from others, or that the publication leaves out
 	FullIdentity bool     // REPLICA IDENTITY FULL: what a row held before is in the log
 	Err          error    // why there is no schema: the table lacks a column of its configured key
 }
@@ -63,7 +64,7 @@ func describeTable(t *catalog.Table, have tableFacts) TableDescription {
 	d := TableDescription{FullIdentity: have.identity == "f"}
 	var types []columnType
 	for i, a := range have.attributes {
-		if a.generated {
+		if a.generated || have.only != nil && !slices.Contains(have.only, a.name) {
 			d.Generated = append(d.Generated, a.name)
 			continue
 		}

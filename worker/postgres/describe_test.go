@@ -37,3 +37,17 @@ create table b (id int primary key);`)
 	_, err = Describe(t.Context(), l.cfg, []*catalog.Table{a})
 	require.Equal(t, catalog.Unavailable, catalog.KindOf(err))
 }
+
+// A column that the publication leaves out comes with what a connector reads and not with
+// its stream, as a generated one does: the lake has neither.
+func TestWhatThePublicationLeavesOutIsNotDescribedAsAColumn(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, `create table a (id int primary key, v text, spans interval[]);
+create publication lakeweir_shop for table a (id, v);`)
+	d, err := Describe(t.Context(), l.cfg, []*catalog.Table{l.table("a", "id")})
+	require.NoError(t, err)
+	a := d.Tables["public.a"]
+	require.Equal(t, []string{"spans"}, a.Generated)
+	require.Len(t, a.Schema.Columns, 2)
+	require.Negative(t, a.Schema.Index("spans"))
+}

@@ -24,6 +24,7 @@ type facts struct {
 	slot        *slotFacts
 	publication *publicationFacts
 	control     []controlFacts // that a connector writes
+	unlabelled  []enumFacts    // that a connector stops at
 	tables      []tableFacts   // in the order asked for
 }
 
@@ -104,6 +105,9 @@ func gather(ctx context.Context, q querier, source *catalog.Source, tables []*ca
 		return f, err
 	}
 	if f.control, err = gatherControl(ctx, q, source); err != nil {
+		return f, err
+	}
+	if f.unlabelled, err = gatherUnlabelled(ctx, q, source); err != nil {
 		return f, err
 	}
 	f.tables, err = gatherTables(ctx, q, source, tables, f.version)

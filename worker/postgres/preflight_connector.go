@@ -3,6 +3,8 @@ package postgres
 import (
 	"context"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/lakeweir/lakeweir/catalog"
 )
 
@@ -76,4 +78,40 @@ func judgeControl(out *findings, source *catalog.Source, f facts) {
 // rights are not seen here.
 func ownRole(source *catalog.Source) bool {
 	return source.Connector != nil && source.Connector.Properties["database.user"] != ""
+}
+
+// enumFacts are an enum that Debezium finds no labels of.
+type enumFacts struct {
+	name   string // as SQL
+	domain bool   // over one that has some
+}
+
+// unlabelledSQL lists what Debezium takes for an enum, by its category, and has no labels.
+// It reads the types of the whole database, whether a table has them or not.
+const unlabelledSQL = `SELECT format_type(t.oid, NULL), t.typtype = 'd' FROM pg_type t JOIN pg_namespace s ON s.oid = t.typnamespace
+WHERE t.typcategory = 'E' AND s.nspname <> 'pg_toast' AND NOT EXISTS (SELECT FROM pg_enum e WHERE e.enumtypid = t.oid) ORDER BY 1`
+
+func gatherUnlabelled(ctx context.Context, q querier, source *catalog.Source) ([]enumFacts, error) {
+	if source.Connector == nil {
+		return nil, nil
+	}
+	rows, err := q.Query(ctx, unlabelledSQL)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (f enumFacts, err error) {
+		err = row.Scan(&f.name, &f.domain)
+		return f, err
+	})
+}
+
+func judgeUnlabelled(out *findings, f facts) {
+	for _, e := range f.unlabelled {
+		what, fix := "an enum without labels", "ALTER TYPE "+e.name+" ADD VALUE 'unused'; -- or DROP TYPE "+e.name
+		if e.domain {
+			what, fix = "a domain over an enum", "use the enum itself in its place, then DROP DOMAIN "+e.name
+		}
+		out.add(catalog.Blocks, catalog.CodeSourceDebezium, "", fix,
+			"%s is %s: with one in the database, in use or not, the connector does not start (NullPointerException in TypeRegistry)", e.name, what)
+	}
 }

@@ -235,3 +235,38 @@ func TestAFullIdentityWithAGeneratedColumnIsNotPublishedOnPostgres18(t *testing.
 	other.identity = "d"
 	require.NotContains(t, judge(180000, other), refused)
 }
+
+// Enums whose labels Debezium does not find keep its connector from starting, whether a
+// table has them or not.
+func TestEnumsThatAConnectorStopsAtAreFound(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, `create table a (id int primary key);
+create type mood as enum ('sad', 'ok');
+create type "Bare" as enum ();
+create domain good_mood as mood check (value <> 'sad');
+create domain better_mood as good_mood;
+create domain label as text;`)
+	l.table("a", "id")
+	about := func() (out []string) {
+		list, err := Preflight(t.Context(), l.cfg, l.tables)
+		require.NoError(t, err)
+		for _, f := range list {
+			if f.Code == catalog.CodeSourceDebezium {
+				require.Equal(t, catalog.Blocks, f.Severity)
+				what, _, _ := strings.Cut(f.Message, ":")
+				out = append(out, what+" → "+f.Fix)
+			}
+		}
+		return out
+	}
+	require.Empty(t, about(), "direct capture does not mind")
+	l.cfg.Source.Capture, l.cfg.Source.Connector = catalog.Debezium, &catalog.Connector{}
+	require.Equal(t, []string{
+		`"Bare" is an enum without labels → ALTER TYPE "Bare" ADD VALUE 'unused'; -- or DROP TYPE "Bare"`,
+		"better_mood is a domain over an enum → use the enum itself in its place, then DROP DOMAIN better_mood",
+		"good_mood is a domain over an enum → use the enum itself in its place, then DROP DOMAIN good_mood",
+	}, about())
+	l.exec(`alter type "Bare" add value 'unused'`)
+	l.exec("drop domain better_mood, good_mood")
+	require.Empty(t, about())
+}
