@@ -37,6 +37,7 @@ const (
 	CodeSourceGenerated   Code = "source.generated_column" // generated columns are not replicated
 	CodeSourceLimits      Code = "source.limits"           // too few slots or senders, or a setting that endangers capture
 	CodeSourceBudget      Code = "source.wal_budget"       // the slot was dropped at its WAL budget, as on_wal_budget: drop says
+	CodeSourceType        Code = "source.type"             // a type that the connector cannot capture
 	CodeSourceInherited   Code = "source.inherited"        // the table inherits from another, or others from it, outside of partitioning
 
 	CodeSourcePartition Code = "source.partition"          // a partition that cannot be replicated as part of its table

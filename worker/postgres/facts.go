@@ -25,6 +25,8 @@ type facts struct {
 	publication *publicationFacts
 	control     []controlFacts // that a connector writes
 	tables      []tableFacts   // in the order asked for
+	// unregistrable are the types that keep a connector from starting.
+	unregistrable []string
 }
 
 type slotFacts struct {
@@ -104,6 +106,9 @@ func gather(ctx context.Context, q querier, source *catalog.Source, tables []*ca
 		return f, err
 	}
 	if f.control, err = gatherControl(ctx, q, source); err != nil {
+		return f, err
+	}
+	if f.unregistrable, err = gatherUnregistrable(ctx, q, source); err != nil {
 		return f, err
 	}
 	f.tables, err = gatherTables(ctx, q, source, tables, f.version)

@@ -52,6 +52,7 @@ func judge(source *catalog.Source, tables []*catalog.Table, f facts) []catalog.F
 	judgeSlot(out, source, f)
 	judgePublication(out, source, tables, f)
 	judgeControl(out, source, f)
+	judgeUnregistrable(out, f)
 	for i, t := range tables {
 		judgeTable(out, source, t, f, f.tables[i])
 	}

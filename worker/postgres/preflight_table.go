@@ -44,6 +44,10 @@ func judgeTable(out *findings, source *catalog.Source, t *catalog.Table, f facts
 	judgeFamily(out, name, have)
 	judgeMembership(out, source, t, f, have)
 	judgeColumns(out, t, f, have)
+	if source.Capture == catalog.Debezium {
+		columns, _, _ := have.replicated(f.version)
+		judgeTypes(out, name, columns, have)
+	}
 	judgeKey(out, t, f, have)
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -86,6 +87,30 @@ create publication pf_pub for table pf1, pf2, kn, nulls, gen, parts, filtered wh
 	var database string
 	require.NoError(t, l.db.QueryRow(t.Context(), "select current_database()").Scan(&database))
 	golden(t, "preflight.golden", strings.ReplaceAll(printFindings(list), database, "shop"))
+}
+
+// What Debezium cannot capture is named before the connector fails, and is no matter to
+// direct capture.
+func TestPreflightNamesWhatAConnectorCannotCapture(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, `create type mood as enum ('sad');
+create type nothing as enum ();
+create domain worst as mood;
+create domain spans as interval[];
+create domain span as interval;
+create table a (id int primary key, i interval, s interval(3)[], n name[], m money[], x xml[], p point[], r refcursor[], v bit varying(3)[], d spans, e span[], t text[], o mood[], c refcursor, w int2vector);
+create publication lakeweir_shop for table a;`)
+	l.table("a", "id")
+	found := func() string {
+		list, err := Preflight(t.Context(), l.cfg, l.tables)
+		require.NoError(t, err)
+		return printFindings(slices.DeleteFunc(list, func(f catalog.Finding) bool { return f.Code != catalog.CodeSourceType }))
+	}
+	require.Empty(t, found())
+	l.cfg.Source.Capture = catalog.Debezium
+	var database string
+	require.NoError(t, l.db.QueryRow(t.Context(), "select current_database()").Scan(&database))
+	golden(t, "preflight-debezium.golden", strings.ReplaceAll(found(), database, "shop"))
 }
 
 func TestPreflightOfARoleWithoutRights(t *testing.T) {
