@@ -13,7 +13,7 @@ LINTER        := .cache/bin/golangci-lint-$(GOLANGCI_LINT)
 
 export CGO_ENABLED ?= 0
 
-.PHONY: help build test reconcile-long e2e e2e-long race fuzz fault-long golden generate verify lint check demo bench-build bench-memory bench-reference clean
+.PHONY: help build test reconcile-long e2e e2e-long race fuzz fault-long golden generate verify lint check demo demo-debezium bench-build bench-memory bench-reference clean
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -23,6 +23,10 @@ build: ## Build bin/lakeweir
 
 demo: build ## Run the demo: a live Postgres shop replicated into a local lake, with a page
 	bin/lakeweir demo $(ARGS)
+
+demo-debezium: build ## Run the demo through real Kafka and Debezium (Java 17, Maven; ARGS as for lakeweir demo)
+	$(GO) build -trimpath -o bin/demo-debezium ./e2e/demo
+	bin/demo-debezium bin/lakeweir $(ARGS)
 
 test: ## Run every test: unit, property, real Postgres, PyIceberg as an independent reader
 	LAKEWEIR_REQUIRE=1 LAKEWEIR_FAULT_RUNS=$${LAKEWEIR_FAULT_RUNS:-50} $(GO) test -parallel $(PARALLEL) -timeout $(TEST_TIMEOUT) ./...

@@ -23,13 +23,17 @@ type captured struct {
 
 func newCaptured(t *testing.T, on *stack.Stack, name string, setup ...string) *captured {
 	t.Helper()
+	c := prepareCaptured(t, on, name, setup...)
+	require.NoError(t, on.Connect.Put(t.Context(), name, c.config()))
+	return c
+}
+
+// prepareCaptured makes the database, without its connector.
+func prepareCaptured(t *testing.T, on *stack.Stack, name string, setup ...string) *captured {
+	t.Helper()
 	c := &captured{t: t, on: on, name: name}
-	admin, err := pgx.Connect(t.Context(), on.Postgres.DSN("postgres"))
-	require.NoError(t, err)
-	defer admin.Close(t.Context())
-	_, err = admin.Exec(t.Context(), "create database "+name)
-	require.NoError(t, err)
-	c.conn, err = pgx.Connect(t.Context(), on.Postgres.DSN(name))
+	var err error
+	c.conn, err = pgx.Connect(t.Context(), newDatabase(t, on, name))
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = c.conn.Close(context.WithoutCancel(t.Context())) })
 	c.exec("create schema dbz; create table dbz.signal(id varchar(64) primary key, type varchar(32) not null, data varchar(4096)); create table dbz.heartbeat(id int primary key, ts timestamptz not null)")
@@ -37,8 +41,18 @@ func newCaptured(t *testing.T, on *stack.Stack, name string, setup ...string) *c
 		c.exec(sql)
 	}
 	c.exec("create publication dbz for all tables")
-	require.NoError(t, on.Connect.Put(t.Context(), name, c.config()))
 	return c
+}
+
+// newDatabase makes an empty database and returns its DSN.
+func newDatabase(t *testing.T, on *stack.Stack, name string) string {
+	t.Helper()
+	admin, err := pgx.Connect(t.Context(), on.Postgres.DSN("postgres"))
+	require.NoError(t, err)
+	defer admin.Close(t.Context())
+	_, err = admin.Exec(t.Context(), "create database "+name)
+	require.NoError(t, err)
+	return on.Postgres.DSN(name)
 }
 
 func (c *captured) exec(sql string) {
@@ -75,7 +89,8 @@ func (c *captured) config() map[string]string {
 		"tombstones.on.delete":                      "true",
 		"decimal.handling.mode":                     "string",
 		"time.precision.mode":                       "microseconds",
-		"binary.handling.mode":                      "base64",
+		"binary.handling.mode":                      "bytes",
+		"event.converting.failure.handling.mode":    "fail",
 		"interval.handling.mode":                    "string",
 		"hstore.handling.mode":                      "json",
 		"include.unknown.datatypes":                 "true",

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lakeweir/lakeweir/e2e/readers"
 	"github.com/lakeweir/lakeweir/e2e/torture"
+	"github.com/lakeweir/lakeweir/orchestrator/localpg/localpgtest"
 )
 
 // PyIceberg and Spark read bronze, current and history of every torture table, in
@@ -50,7 +51,7 @@ type run struct {
 // every row.
 func tortured(t *testing.T, bin, version string) *run {
 	t.Helper()
-	r := &run{plan: torture.New(serverOf(t))}
+	r := &run{plan: torture.New(serverOf(t, localpgtest.Database(t)), torture.Limits{})}
 	for _, left := range r.plan.Left {
 		t.Log("left out: " + left)
 	}

@@ -88,7 +88,7 @@ func newTorture(t *testing.T, version string) *kit {
 	conn, err := pgx.Connect(t.Context(), localpgtest.Database(t))
 	require.NoError(t, err)
 	defer conn.Close(t.Context())
-	plan := torture.New(serverOf(t, conn))
+	plan := torture.New(serverOf(t, conn), torture.Limits{})
 	for _, left := range plan.Left {
 		t.Log("left out: " + left)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/lakeweir/lakeweir/catalog"
 	"github.com/lakeweir/lakeweir/catalog/registry"
+	"github.com/lakeweir/lakeweir/orchestrator/connect"
 	"github.com/lakeweir/lakeweir/orchestrator/demo"
 	"github.com/lakeweir/lakeweir/orchestrator/localpg"
 	"github.com/lakeweir/lakeweir/worker"
@@ -31,6 +32,8 @@ type DemoOptions struct {
 	Verify    bool
 	KillEvery time.Duration
 	Listen    string
+	Brokers   []string // of Kafka, through which Debezium captures; empty: captured directly
+	Connect   string   // the URL of Kafka Connect; with Brokers
 }
 
 func newDemoCommand(app *App) *cobra.Command {
@@ -45,7 +48,12 @@ Everything is kept in --dir. Ctrl-C stops cleanly; the next start goes on exactl
 where this one stopped. The worker is a process of its own: --kill-every kills it
 at random with SIGKILL. --verify compares source and lake twice while writing goes
 on and once at the end, and the lake's history with one that triggers recorded at
-the source and plain SQL folded; the exit status is 4 when anything differs.`,
+the source and plain SQL folded; the exit status is 4 when anything differs.
+
+With --kafka and --connect, Debezium captures the shop instead: the worker makes its
+connector on that Kafka Connect and reads its topics from that Kafka. Connect has to
+reach the shop's database, and no other demo may have used the two. In Lakeweir's
+own repository, make demo-debezium starts both.`,
 		Example: "  lakeweir demo\n  lakeweir demo --duration 60s --rate 2000 --kill-every 7s --verify",
 		Args:    noArgs,
 		// The demo tells its own story; its log is for when something goes wrong.
@@ -65,6 +73,8 @@ the source and plain SQL folded; the exit status is 4 when anything differs.`,
 	f.IntVar(&opts.Orders, "orders", 5000, "orders in the shop at the first start")
 	f.BoolVar(&opts.Verify, "verify", false, "prove that source and lake are equal")
 	f.DurationVar(&opts.KillEvery, "kill-every", 0, "kill the worker with SIGKILL about this often")
+	f.StringSliceVar(&opts.Brokers, "kafka", nil, "brokers, as host:port, through which Debezium captures the shop; with --connect")
+	f.StringVar(&opts.Connect, "connect", "", "Kafka Connect's REST interface, such as http://127.0.0.1:8083; it needs Debezium's connector for Postgres")
 	f.StringVar(&opts.Listen, "listen", "127.0.0.1:7788", "address of the page; when the port is taken, a free one is used")
 	return cmd
 }
@@ -85,6 +95,10 @@ func (o *DemoOptions) check() error {
 		return wrong("--kill-every", "give a time such as 7s, or 0 to kill nothing", "%s is less than nothing", o.KillEvery)
 	case o.Verify && o.Duration == 0:
 		return wrong("--verify", "give --duration as well, for example --duration 60s", "it needs to know when the end is")
+	case len(o.Brokers) > 0 && o.Connect == "":
+		return wrong("--kafka", "give --connect as well, for example --connect http://127.0.0.1:8083", "it needs to know where Debezium runs")
+	case len(o.Brokers) == 0 && o.Connect != "":
+		return wrong("--connect", "give --kafka as well, for example --kafka 127.0.0.1:9092", "it needs to know where the topics are")
 	}
 	return nil
 }
@@ -102,6 +116,7 @@ type shop struct {
 	regDSN   string
 	lake     lake.Config
 	worker   *childWorker
+	connect  *connect.Client // where a connector captures the shop
 	started  time.Time
 }
 
@@ -134,6 +149,7 @@ func runDemo(ctx context.Context, app *App, opts DemoOptions) (err error) {
 		return err
 	}
 	defer s.registry.Close()
+	defer func() { err = errors.Join(err, s.restConnector(ctx)) }()
 	return s.run(ctx, page)
 }
 
@@ -200,6 +216,11 @@ func (s *shop) openShop(ctx context.Context) error {
 	}
 	s.tokenKey = key
 	config := filepath.Join(s.dir, "tableconfigs", "shop")
+	if s.opts.throughKafka() {
+		if err := writeKafkaSource(config, &s.opts); err != nil {
+			return err
+		}
+	}
 	if err := copyConfigs(config); err != nil {
 		return err
 	}
@@ -213,7 +234,7 @@ func (s *shop) openShop(ctx context.Context) error {
 	if s.registry, err = registry.Open(ctx, catalog.Secret(s.regDSN)); err != nil {
 		return err
 	}
-	if err := errors.Join(s.preflight(ctx), syncConfig(ctx, s.registry, s.source, s.tables)); err != nil {
+	if err := errors.Join(s.preflight(ctx), s.wakeConnector(ctx), syncConfig(ctx, s.registry, s.source, s.tables)); err != nil {
 		s.registry.Close()
 		return err
 	}
@@ -237,6 +258,13 @@ func (s *shop) preflight(ctx context.Context) error {
 	findings, err := worker.Preflight(ctx, s.source, s.tables, s.dsn)
 	if err != nil {
 		return err
+	}
+	if s.source.Capture == catalog.Debezium {
+		between, err := checkBetween(ctx, s.source, s.tables)
+		if err != nil {
+			return err
+		}
+		findings = append(findings, between...)
 	}
 	var errs []error
 	for _, f := range findings {

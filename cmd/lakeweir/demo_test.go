@@ -1,6 +1,7 @@
 package main
 
 import (
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -54,4 +55,34 @@ func TestWordsForTheShellAreQuotedWhenNeeded(t *testing.T) {
 	} {
 		require.Equal(t, want, shellWord(in))
 	}
+}
+
+func TestTheDemoThroughKafkaSaysWhereItIs(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "shop")
+	for _, opts := range []DemoOptions{
+		{Brokers: []string{"127.0.0.1:9092"}, Connect: "http://127.0.0.1:8083"},
+		{Brokers: []string{"a:1", "b:2"}, Connect: "http://c:3"}, // it has moved
+	} {
+		require.NoError(t, writeKafkaSource(dir, &opts))
+		require.NoError(t, copyConfigs(dir))
+		source, tables, err := loadSource(dir)
+		require.NoError(t, err)
+		require.Equal(t, catalog.Debezium, source.Capture)
+		require.Equal(t, opts.Brokers, source.Kafka.Brokers)
+		require.Equal(t, opts.Connect, source.Connector.URL)
+		require.Len(t, tables, 7)
+	}
+}
+
+func TestADemoThatCapturesDirectlyIsNotGivenToDebezium(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "shop")
+	require.NoError(t, copyConfigs(dir))
+	err := writeKafkaSource(dir, &DemoOptions{Dir: "lakeweir-demo", Brokers: []string{"a:1"}, Connect: "http://c:3"})
+	require.Equal(t, catalog.Invalid, catalog.KindOf(err))
+	require.ErrorContains(t, err, "the shop in lakeweir-demo is captured directly")
+	source, _, err := loadSource(dir)
+	require.NoError(t, err)
+	require.Equal(t, catalog.Direct, source.Capture, "the file is as it was")
 }

@@ -13,6 +13,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/lakeweir/lakeweir/e2e/install"
@@ -101,13 +102,13 @@ heartbeat.interval.ms=500
 	return c, nil
 }
 
-// plugin makes a folder of links to the libraries of one plugin.
+// plugin makes a folder of links to the libraries of one plugin, anew when it is there.
 func plugin(ctx context.Context, folder, list string) error {
 	jars, err := install.Jars(ctx, list)
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(folder, 0o750); err != nil {
+	if err := errors.Join(os.RemoveAll(folder), os.MkdirAll(folder, 0o750)); err != nil {
 		return err
 	}
 	for _, jar := range jars {
@@ -139,42 +140,73 @@ func announce(file, service, class string) (err error) {
 
 // Put creates or changes a connector and returns when it and its task run.
 func (c *Connect) Put(ctx context.Context, name string, config map[string]string) error {
-	if err := c.call(ctx, http.MethodPut, "/connectors/"+name+"/config", config, nil); err != nil {
+	if err := c.Create(ctx, name, config); err != nil {
 		return err
 	}
 	return c.Running(ctx, name)
 }
 
+// Create creates or changes a connector and does not wait for it.
+func (c *Connect) Create(ctx context.Context, name string, config map[string]string) error {
+	return c.call(ctx, http.MethodPut, "/connectors/"+name+"/config", config, nil)
+}
+
 // Running waits until a connector and its task run.
 func (c *Connect) Running(ctx context.Context, name string) error {
-	type state struct {
-		State string `json:"state"`
-		Trace string `json:"trace"`
-	}
+	return c.await(ctx, name, func(all []connectorState) (bool, error) {
+		running := len(all) > 1
+		for _, s := range all {
+			if s.State == failed {
+				return false, fmt.Errorf("connector %s has failed: %s", name, s.Trace)
+			}
+			running = running && s.State == "RUNNING"
+		}
+		return running, nil
+	})
+}
+
+// Failed waits until a connector or its task has failed, and returns what it says.
+func (c *Connect) Failed(ctx context.Context, name string) (trace string, err error) {
+	err = c.await(ctx, name, func(all []connectorState) (bool, error) {
+		i := slices.IndexFunc(all, func(s connectorState) bool { return s.State == failed })
+		if i >= 0 {
+			trace = all[i].Trace
+		}
+		return i >= 0, nil
+	})
+	return trace, err
+}
+
+// connectorState is how a connector, or a task of it, is.
+type connectorState struct {
+	State string `json:"state"`
+	Trace string `json:"trace"`
+}
+
+const failed = "FAILED"
+
+// await waits for a minute until a connector's state and those of its tasks are as done
+// says.
+func (c *Connect) await(ctx context.Context, name string, done func([]connectorState) (bool, error)) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for {
 		var status struct {
-			Connector state   `json:"connector"`
-			Tasks     []state `json:"tasks"`
+			Connector connectorState   `json:"connector"`
+			Tasks     []connectorState `json:"tasks"`
 		}
 		err := c.call(ctx, http.MethodGet, "/connectors/"+name+"/status", nil, &status)
-		running := err == nil && status.Connector.State == "RUNNING" && len(status.Tasks) > 0
-		for _, t := range append(status.Tasks, status.Connector) {
-			if t.State == "FAILED" {
-				return fmt.Errorf("connector %s has failed: %s", name, t.Trace)
+		if err == nil {
+			if ok, err := done(append(status.Tasks, status.Connector)); ok || err != nil {
+				return err
 			}
-			running = running && t.State == "RUNNING"
-		}
-		if running {
-			return nil
 		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return fmt.Errorf("connector %s does not run: %+v: %w", name, status, errors.Join(ctx.Err(), err))
+			return fmt.Errorf("connector %s is not as it was to be: %+v: %w", name, status, errors.Join(ctx.Err(), err))
 		}
 	}
 }

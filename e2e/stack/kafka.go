@@ -76,7 +76,7 @@ log.cleaner.dedupe.buffer.size=16777216
 	}
 	var id [16]byte
 	_, _ = rand.Read(id[:]) // never fails
-	format := java("128m", jars, "kafka.tools.StorageTool", "format", "-t", strings.TrimRight(base64.URLEncoding.EncodeToString(id[:]), "="), "-c", file)
+	format := java("128m", jars, "kafka.tools.StorageTool", "format", "--ignore-formatted", "-t", strings.TrimRight(base64.URLEncoding.EncodeToString(id[:]), "="), "-c", file)
 	if err := install.Run(ctx, format[0], format[1:]...); err != nil {
 		return nil, err
 	}

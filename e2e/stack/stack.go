@@ -18,7 +18,7 @@ import (
 // Config says what to run, and where.
 type Config struct {
 	// Dir holds the data and, in "log", the logs. It is made when it is absent, and
-	// stays.
+	// stays: what it has of Kafka and Connect is gone on with.
 	Dir string
 	// Debezium runs Kafka, and Connect on it.
 	Debezium bool

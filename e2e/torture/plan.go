@@ -14,7 +14,12 @@ type Server struct {
 
 // Column is one column of a torture table.
 type Column struct {
-	Name   string
+	Name string
+	// Kind is what the column is of its type: c itself, a an array of it, d a domain, e a
+	// domain over the array, f an array of the domain, g an array that is declared with
+	// two dimensions.
+	Kind   byte
+	Type   string   // as Type.SQL
 	SQL    string   // its declared type
 	Lake   string   // its documented type in the lake
 	Values []string // SQL expressions; NULL is one of them
@@ -45,7 +50,7 @@ const perTable = 60
 
 // New plans the tables for a server. Columns that are times of a day, or hold
 // some, stand in tables of their own, called clock: Spark refuses such a table.
-func New(s Server) Plan {
+func New(s Server, limits Limits) Plan {
 	var p Plan
 	seen := map[string]bool{}
 	var all, clocks []Column
@@ -61,12 +66,19 @@ func New(s Server) Plan {
 			seen[t.Extension] = true
 			p.Setup = append(p.Setup, "CREATE EXTENSION "+t.Extension)
 		}
+		kinds := limits.apply(&t, &p)
+		if kinds == "*" {
+			continue
+		}
 		if t.Setup != "" {
 			p.Setup = append(p.Setup, t.Setup)
 		}
-		columns, setup := columnsOf(t, i)
+		if len(t.Values) == 0 { // nothing but NULL fits
+			continue
+		}
+		columns, setup := columnsOf(t, i, kinds, limits)
 		p.Setup = append(p.Setup, setup...)
-		if strings.Contains(columns[1].Lake+t.Lake, "time") && !strings.Contains(t.Lake, "timestamp") {
+		if isClock(t) {
 			clocks = append(clocks, columns...)
 		} else {
 			all = append(all, columns...)
@@ -83,12 +95,22 @@ func New(s Server) Plan {
 	}
 	// Columns with many values stand together, so that rows are not filled in vain.
 	slices.SortStableFunc(all, func(a, b Column) int { return len(b.Values) - len(a.Values) })
-	for part := range slices.Chunk(all, perTable) {
-		p.Tables = append(p.Tables, newTable(fmt.Sprintf("torture_%d", len(p.Tables)+1), part, len(p.Tables)%2 == 0))
+	add := func(columns []Column, full bool) {
+		for part := range slices.Chunk(columns, perTable) {
+			p.Tables = append(p.Tables, newTable(fmt.Sprintf("torture_%d", len(p.Tables)+1), part, full || len(p.Tables)%2 == 0))
+		}
 	}
+	either, full := limits.part(all)
+	add(either, false)
+	add(full, true)
 	p.Tables[1].Generated = "doubled" // Postgres 18 does not take one under REPLICA IDENTITY FULL
 	p.Tables = append(p.Tables, newTable("clock", clocks, true))
 	return p
+}
+
+// isClock reports a type whose columns are times of a day, or hold some.
+func isClock(t Type) bool {
+	return strings.Contains(t.Lake, "time") && !strings.Contains(t.Lake, "timestamp")
 }
 
 func newTable(name string, columns []Column, full bool) Table {
@@ -101,13 +123,13 @@ func newTable(name string, columns []Column, full bool) Table {
 
 // columnsOf makes a type's columns: itself, an array of it, a domain over it, a
 // domain over the array, an array of the domain, and an array that is declared with
-// two dimensions.
-func columnsOf(t Type, n int) (columns []Column, setup []string) {
+// two dimensions. Kinds in without are left out.
+func columnsOf(t Type, n int, without string, limits Limits) (columns []Column, setup []string) {
 	scalars := []string{"NULL"}
 	for _, v := range t.Values {
 		scalars = append(scalars, quote(v)+"::"+t.SQL)
 	}
-	arrays := arraysOf(t)
+	arrays, whole := arraysOf(t, "NULL"), arraysOf(t, quote(t.Values[0]))
 	list := "list<" + t.Lake + ">"
 	switch {
 	case t.ArrayText:
@@ -115,8 +137,14 @@ func columnsOf(t Type, n int) (columns []Column, setup []string) {
 	case strings.HasPrefix(t.Lake, "list<"): // an array of a domain over an array
 		list = "list<string>"
 	}
-	add := func(kind, typ, lake string, values []string, cast bool) {
-		c := Column{Name: fmt.Sprintf("%s%d_%s", kind, n, slug(t.SQL)), SQL: typ, Lake: lake, Values: values}
+	add := func(kind byte, typ, lake string, values []string, cast bool) {
+		if strings.IndexByte(without, kind) >= 0 {
+			return
+		}
+		c := Column{Name: fmt.Sprintf("%c%d_%s", kind, n, slug(t.SQL)), Kind: kind, Type: t.SQL, SQL: typ, Lake: lake, Values: values}
+		if kind != 'c' && kind != 'd' && limits.Whole != nil && limits.Whole(c) {
+			values, c.Values = whole, whole
+		}
 		if cast {
 			c.Values = make([]string, len(values))
 			for i, v := range values {
@@ -126,36 +154,41 @@ func columnsOf(t Type, n int) (columns []Column, setup []string) {
 		columns = append(columns, c)
 	}
 	dom, doms := fmt.Sprintf("dom%d", n), fmt.Sprintf("doms%d", n)
-	setup = []string{"CREATE DOMAIN " + dom + " AS " + t.SQL, "CREATE DOMAIN " + doms + " AS " + t.SQL + "[]"}
-	add("c", t.SQL, t.Lake, scalars, false)
-	add("a", t.SQL+"[]", list, arrays, false)
-	add("d", dom, t.Lake, scalars, true)
-	add("e", doms, list, arrays, true)
-	add("f", dom+"[]", list, arrays, true)
+	if !strings.Contains(without, "d") || !strings.Contains(without, "f") {
+		setup = append(setup, "CREATE DOMAIN "+dom+" AS "+t.SQL)
+	}
+	if !strings.Contains(without, "e") {
+		setup = append(setup, "CREATE DOMAIN "+doms+" AS "+t.SQL+"[]")
+	}
+	add('c', t.SQL, t.Lake, scalars, false)
+	add('a', t.SQL+"[]", list, arrays, false)
+	add('d', dom, t.Lake, scalars, true)
+	add('e', doms, list, arrays, true)
+	add('f', dom+"[]", list, arrays, true)
 	if t.Lake != "string" { // what is declared with several dimensions is text
-		add("g", t.SQL+"[][]", "string", arrays, true)
+		add('g', t.SQL+"[][]", "string", arrays, true)
 	}
 	return columns, setup
 }
 
 // arraysOf are arrays of a type's values: none, NULL alone, each value beside a
 // NULL, all of them, two dimensions, a lower bound that is not 1, and one that is
-// said to be 1.
-func arraysOf(t Type) []string {
+// said to be 1. What stands for NULL may be something else.
+func arraysOf(t Type, null string) []string {
 	elem := func(i int) string { return quote(t.Values[i%len(t.Values)]) }
 	array := "::" + t.SQL + "[]"
 	var every []string
-	out := []string{"NULL", "'{}'" + array, "ARRAY[NULL]" + array}
+	out := []string{"NULL", "'{}'" + array, "ARRAY[" + null + "]" + array}
 	for i := range t.Values {
 		every = append(every, elem(i))
-		out = append(out, "ARRAY["+elem(i)+", NULL, "+elem(i)+"]"+array)
+		out = append(out, "ARRAY["+elem(i)+", "+null+", "+elem(i)+"]"+array)
 	}
 	return append(out, "ARRAY["+strings.Join(every, ", ")+"]"+array,
-		"ARRAY[ARRAY["+elem(0)+", NULL], ARRAY["+elem(1)+", "+elem(0)+"]]"+array,
+		"ARRAY[ARRAY["+elem(0)+", "+null+"], ARRAY["+elem(1)+", "+elem(0)+"]]"+array,
 		"ARRAY[ARRAY[ARRAY["+elem(0)+"]]]"+array,
-		"('[0:1]=' || ARRAY["+elem(0)+", NULL]"+array+"::text)"+array,
+		"('[0:1]=' || ARRAY["+elem(0)+", "+null+"]"+array+"::text)"+array,
 		"('[-2:-1][3:3]=' || ARRAY[ARRAY["+elem(0)+"], ARRAY["+elem(1)+"]]"+array+"::text)"+array,
-		"('[1:2]=' || ARRAY["+elem(1)+", NULL]"+array+"::text)"+array)
+		"('[1:2]=' || ARRAY["+elem(1)+", "+null+"]"+array+"::text)"+array)
 }
 
 // slug is a type's name as part of a column's.

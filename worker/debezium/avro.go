@@ -158,6 +158,9 @@ func (d *Decoder) avroValue(r *avroReader, t *avroType, c *column) (cell, error)
 }
 
 func (d *Decoder) avroList(r *avroReader, t *avroType, c *column) (cell, error) {
+	if c.isVector() {
+		return unfit, r.skip(t, maxDepth)
+	}
 	if c.family != familyList && c.family != familyListText {
 		return cell{}, c.refuse("it comes as an array")
 	}

@@ -187,6 +187,12 @@ func (c *column) list(cfg *Config) {
 	}
 }
 
+// isVector reports whether the type is one of Postgres's own catalogs that Debezium takes
+// for an array and sends without its elements.
+func (c *column) isVector() bool {
+	return c.source.Base == "int2vector" || c.source.Base == "oidvector"
+}
+
 // isDomain reports whether a type is a domain: its name is one that somebody made, and
 // its base is not.
 func isDomain(s catalog.SourceType) bool {

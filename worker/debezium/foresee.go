@@ -21,6 +21,10 @@ func Foresee(cfg Config) []catalog.Finding {
 		"%s of %s never comes, whatever the connector's settings: the table would stop with its first record", f.leaveOut)
 	f.tell(catalog.Blocks, func(c *column) bool { _, name, _ := cutLast(c.source.Base, "."); return structs[name] },
 		"%s of %s comes as a struct or a list, which cannot be read: the table would stop with its first record", f.leaveOut)
+	f.tell(catalog.Blocks, func(c *column) bool { return c.source.Base == "refcursor" },
+		"a value in %s of %s keeps the connector's snapshot from ending, that of every table, while it says RUNNING: its driver asks for the rows of the cursor", f.leaveOut)
+	f.tell(catalog.Blocks, (*column).isVector,
+		"the values in %s of %s are lost on the way, and an empty one stops the connector", f.leaveOut)
 	f.tell(catalog.Limits, f.speechless,
 		"an update that leaves a large value in %s of %s as it is sends NULL, as if that were the value: the table stops with the first update of such a row, or of one with NULL there", f.identity)
 	f.tell(catalog.Limits, f.lost,

@@ -26,7 +26,7 @@ func TestWhatDebeziumLosesIsForeseenFromTheTypes(t *testing.T) {
 	golden(t, "foresee.golden", foreseen(Config{Binary: Bytes},
 		"a interval[]", "b name[]", "c money[]", "d xml[]", "e point[]", "f refcursor[]", "g varbit[]", `odd"name interval[]`,
 		"place public.geometry", "nums numeric(8,2)[]", "flags varbit", "blob bytea", "at timetz", "span interval", "lasts interval",
-		"addr composite", "addrs composite[]", "grid int4[][]", "price money", "clock time(6)[]", "short time(3)[]", "words text[]",
+		"addr composite", "addrs composite[]", "grid int4[][]", "price money", "clock time(6)[]", "short time(3)[]", "words text[]", "cur refcursor", "vec int2vector", "oids oidvector",
 	))
 	require.Empty(t, foreseen(Config{Binary: Bytes, Monetary: "C"}, "n int4", "t text", "words text[]", "price money", "blob bytea", "at timestamptz", "u uuid", "bits bit(8)"))
 	require.Empty(t, foreseen(Config{Binary: Bytes, FullIdentity: true}, "short time(3)[]"))

@@ -63,6 +63,8 @@ func TestFormsOfValues(t *testing.T) {
 		{Config{}, "timestamptz", `"infinity"`, textUnfit},
 		{Config{}, "timestamptz", `"+294276-12-31T23:59:59.999999Z"`, textUnfit},
 		{Config{}, "timestamptz", `"2024-02-29T12:34:56+05:30"`, "2024-02-29 07:04:56+00"},
+		{Config{}, "int2vector", "[]", textUnfit}, // Debezium sends no element
+		{Config{}, "oidvector", `[1, {"a": null}]`, textUnfit},
 		{Config{}, "float8", "-0.0", "-0"},
 		{Config{}, "float8", "1.0E10", "10000000000"},
 		{Config{}, "float4", "1.4e-45", "1e-45"},

@@ -159,6 +159,9 @@ func (d *Decoder) jsonValue(s *scanner, c *column) (cell, error) {
 
 // jsonList reads an array, at whose bracket s stands.
 func (d *Decoder) jsonList(s *scanner, c *column) (cell, error) {
+	if c.isVector() {
+		return unfit, s.skip()
+	}
 	if c.family != familyList && c.family != familyListText {
 		return cell{}, c.refuse("it comes as an array")
 	}
