@@ -1,0 +1,150 @@
+package policies
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+	"github.com/open-policy-agent/opa/v1/storage"
+	"github.com/open-policy-agent/opa/v1/storage/inmem"
+	"github.com/open-policy-agent/opa/v1/topdown"
+
+	"github.com/lakeweir/lakeweir/catalog"
+)
+
+// engine evaluates compiled policies. Safe for concurrent use.
+type engine struct {
+	compiler *ast.Compiler
+	store    storage.Store // empty: a policy's data are rules
+}
+
+func newEngine(c *ast.Compiler) *engine { return &engine{compiler: c, store: inmem.New()} }
+
+// errTimeout says that an evaluation was ended by its own limit.
+var errTimeout = errors.New("timeout")
+
+// value evaluates a rule of a package; nil when it is undefined.
+func (e *engine) value(ctx context.Context, pkg, rule string, input ast.Value, limit time.Duration) (ast.Value, error) {
+	ref := append(packageRef(pkg), ast.StringTerm(rule))
+	return e.query(ctx, ast.NewBody(ast.Equality.Expr(ast.VarTerm("answer"), ast.NewTerm(ref))), input, limit)
+}
+
+// query evaluates a body that binds answer.
+func (e *engine) query(ctx context.Context, body ast.Body, input ast.Value, limit time.Duration) (ast.Value, error) {
+	query, err := e.compiler.QueryCompiler().Compile(body)
+	if err != nil {
+		return nil, err
+	}
+	limited, done := context.WithTimeoutCause(ctx, limit, errTimeout)
+	defer done()
+	cancel := topdown.NewCancel()
+	defer context.AfterFunc(limited, cancel.Cancel)()
+	var answer ast.Value
+	err = storage.Txn(limited, e.store, storage.TransactionParams{}, func(txn storage.Transaction) error {
+		q := topdown.NewQuery(query).WithCompiler(e.compiler).WithStore(e.store).WithTransaction(txn).WithCancel(cancel).WithStrictBuiltinErrors(true)
+		if input != nil {
+			q = q.WithInput(ast.NewTerm(input))
+		}
+		results, err := q.Run(limited)
+		if err != nil {
+			return err
+		}
+		if len(results) == 1 {
+			answer = results[0]["answer"].Value
+		}
+		return nil
+	})
+	if ctx.Err() != nil {
+		return nil, ctx.Err() // the caller has gone: that says nothing of the policy
+	}
+	return answer, err
+}
+
+// packageRef is data.organisation.schema for organisation.schema. A source's name in it
+// may have any character but a dot.
+func packageRef(pkg string) ast.Ref {
+	ref := ast.Ref{ast.DefaultRootDocument}
+	for part := range strings.SplitSeq(pkg, ".") {
+		ref = append(ref, ast.StringTerm(part))
+	}
+	return ref
+}
+
+// placedAnswer is one value of a set that answers, and where its rule stands.
+type placedAnswer struct {
+	value json.RawMessage
+	at    string
+}
+
+// answers evaluates the set of a package that answers; none when the package does not
+// have it.
+func (p *Policies) answers(ctx context.Context, pkg, rule string, input ast.Value) ([]placedAnswer, error) {
+	if len(p.engine.compiler.GetRulesExact(append(packageRef(pkg), ast.StringTerm(placesOf(rule))))) == 0 {
+		return nil, nil
+	}
+	v, err := p.engine.value(ctx, pkg, placesOf(rule), input, p.limit)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, err
+		}
+		return nil, evaluationFailure(err, p.limit)
+	}
+	set, ok := v.(ast.Set)
+	if !ok {
+		return nil, unusable("", "%s of %s is no set", rule, pkg)
+	}
+	var out []placedAnswer
+	var failure *catalog.Error
+	set.Foreach(func(t *ast.Term) {
+		pair, ok := t.Value.(*ast.Array)
+		if !ok || pair.Len() != 2 {
+			return
+		}
+		at, _ := pair.Elem(1).Value.(ast.String)
+		text, err := asJSON(pair.Elem(0).Value)
+		if err != nil && failure == nil {
+			failure = unusable(string(at), "an answer cannot be read: %s", err)
+		}
+		out = append(out, placedAnswer{text, string(at)})
+	})
+	if failure != nil {
+		return nil, failure
+	}
+	return out, nil
+}
+
+func asJSON(v ast.Value) (json.RawMessage, error) {
+	x, err := ast.JSON(v)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(x)
+}
+
+// decode reads an answer strictly: a key that nobody knows would be ignored.
+func (a placedAnswer) decode(into any) *catalog.Error {
+	dec := json.NewDecoder(bytes.NewReader(a.value))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(into); err != nil {
+		var wrong *json.UnmarshalTypeError
+		if errors.As(err, &wrong) {
+			return unusable(a.at, "an answer's %q cannot be %s", wrong.Field, wrong.Value)
+		}
+		return unusable(a.at, "an answer cannot be read: %s", strings.TrimPrefix(err.Error(), "json: "))
+	}
+	return nil
+}
+
+// value returns the input as the engine has it.
+func (in *Input) value() (ast.Value, error) {
+	b, err := json.Marshal(in)
+	if err != nil {
+		return nil, fmt.Errorf("encode the input of a policy: %w", err)
+	}
+	return ast.ValueFromReader(bytes.NewReader(b))
+}
