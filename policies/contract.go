@@ -61,7 +61,7 @@ func (p *Policies) check() {
 			continue
 		}
 		r := role(m.pkg)
-		if r == "" {
+		if r == "" || isOurs(m.pkg) {
 			p.refuse(m, "", m.parsed.Package.Location, wrongPackage(m.pkg), "use organisation.schema, organisation.config, organisation.settings, organisation.lib, or organisation.source.NAME.schema for one source's tables")
 			continue
 		}
@@ -83,8 +83,11 @@ func (p *Policies) check() {
 	}
 }
 
+// isOurs reports whether a package is Lakeweir's.
+func isOurs(pkg string) bool { return pkg == "lakeweir" || strings.HasPrefix(pkg, "lakeweir.") }
+
 func wrongPackage(pkg string) string {
-	if pkg == "lakeweir" || strings.HasPrefix(pkg, "lakeweir.") {
+	if isOurs(pkg) {
 		return fmt.Sprintf("the package %s is Lakeweir's own, and is not replaced", pkg)
 	}
 	return fmt.Sprintf("nobody reads the package %s", pkg)

@@ -92,7 +92,11 @@ func (p *Policies) answers(ctx context.Context, pkg, rule string, input ast.Valu
 		if ctx.Err() != nil {
 			return nil, err
 		}
-		return nil, evaluationFailure(err, p.limit)
+		failure := evaluationFailure(err, p.limit)
+		if failure.At == "" { // one that ran out of time may have been anywhere
+			failure.At = p.placeOfPackage(pkg)
+		}
+		return nil, failure
 	}
 	set, ok := v.(ast.Set)
 	if !ok {
@@ -116,6 +120,16 @@ func (p *Policies) answers(ctx context.Context, pkg, rule string, input ast.Valu
 		return nil, failure
 	}
 	return out, nil
+}
+
+// placeOfPackage is where a package begins, in the first of its files.
+func (p *Policies) placeOfPackage(pkg string) string {
+	for _, m := range p.modules {
+		if m.pkg == pkg && m.parsed != nil {
+			return placeOf(m.parsed.Package.Location)
+		}
+	}
+	return ""
 }
 
 func asJSON(v ast.Value) (json.RawMessage, error) {

@@ -251,15 +251,16 @@ func reason(err error) string {
 
 // comparePlaces orders by file, line and column.
 func comparePlaces(a, b string) int {
-	fileA, lineA, columnA := splitPlace(a)
-	fileB, lineB, columnB := splitPlace(b)
+	fileA, lineA, columnA := Place(a)
+	fileB, lineB, columnB := Place(b)
 	return cmp.Or(cmp.Compare(fileA, fileB), cmp.Compare(lineA, lineB), cmp.Compare(columnA, columnB))
 }
 
 var placed = regexp.MustCompile(`^(.*):(\d+):(\d+)$`)
 
-// splitPlace takes a place apart; line and column are 0 when it has none.
-func splitPlace(at string) (file string, line, column int) {
+// Place takes a place such as policies/pii.rego:4:1 apart; line and column are 0 when it
+// has none.
+func Place(at string) (file string, line, column int) {
 	m := placed.FindStringSubmatch(at)
 	if m == nil {
 		return at, 0, 0

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 
 	"github.com/open-policy-agent/opa/v1/ast"
@@ -19,35 +20,17 @@ type TestResult struct {
 }
 
 // RunTests runs the tests in Rego: Lakeweir's of BuiltIn, else the organisation's. A
-// test passes when its rule is true. A file that cannot be compiled is one failure.
+// test passes when its rule is true. A file that cannot be compiled is a failure.
 func (p *Policies) RunTests(ctx context.Context) ([]TestResult, error) {
-	var tested []*module
-	modules := map[string]*ast.Module{}
-	theirs := false
-	for _, m := range append(p.modules[:len(p.modules):len(p.modules)], p.tests...) {
-		theirs = theirs || !m.ours
-	}
-	for _, m := range append(p.modules[:len(p.modules):len(p.modules)], p.tests...) {
-		if m.parsed != nil && (!m.broken || isTest(m.file)) {
-			modules[m.file] = m.parsed.Copy()
-		}
-		if m.ours != theirs {
-			tested = append(tested, m)
-		}
-	}
+	e, problems := p.testEngine()
 	var out []TestResult
-	compiler := newCompiler()
-	if compiler.Compile(modules); compiler.Failed() {
-		for _, e := range regoProblems(compiler.Errors, "") {
-			out = append(out, TestResult{Name: "compile", At: e.At, Failure: e.Message})
-		}
+	for _, problem := range problems {
+		out = append(out, TestResult{Name: "compile", At: problem.At, Failure: problem.Message})
+	}
+	if e == nil {
 		return out, nil
 	}
-	e := newEngine(compiler)
-	for _, m := range tested {
-		if m.parsed == nil {
-			continue
-		}
+	for _, m := range p.tested() {
 		seen := map[string]bool{}
 		for _, rule := range m.parsed.Rules {
 			name := ruleName(rule)
@@ -71,6 +54,49 @@ func (p *Policies) RunTests(ctx context.Context) ([]TestResult, error) {
 		}
 	}
 	return out, nil
+}
+
+// Check returns Problems and what else is wrong, in the organisation's files of tests
+// and in files that Load left out for another reason.
+func (p *Policies) Check() []*catalog.Error {
+	_, all := p.testEngine()
+	out := slices.Clone(p.problems)
+	for _, e := range all {
+		if !slices.ContainsFunc(out, func(known *catalog.Error) bool { return known.At == e.At && known.Message == e.Message }) {
+			out = append(out, e)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b *catalog.Error) int { return comparePlaces(a.At, b.At) })
+	return out
+}
+
+// testEngine compiles the policies as they are written, with the files of tests; nil
+// when they cannot be compiled together.
+func (p *Policies) testEngine() (*engine, []*catalog.Error) {
+	modules := map[string]*ast.Module{}
+	var problems []*catalog.Error
+	for _, m := range slices.Concat(p.modules, p.tests) {
+		if m.parsed != nil {
+			modules[m.file] = m.parsed.Copy()
+		}
+	}
+	for _, problem := range p.problems {
+		if problem.Code != catalog.CodePolicyCompile { // which comes again below
+			problems = append(problems, problem)
+		}
+	}
+	compiler := newCompiler()
+	if compiler.Compile(modules); compiler.Failed() {
+		return nil, append(problems, regoProblems(compiler.Errors, "")...)
+	}
+	return newEngine(compiler), problems
+}
+
+// tested are the files whose tests run.
+func (p *Policies) tested() []*module {
+	all := slices.Concat(p.modules, p.tests)
+	theirs := slices.ContainsFunc(all, func(m *module) bool { return !m.ours })
+	return slices.DeleteFunc(all, func(m *module) bool { return m.parsed == nil || m.ours == theirs })
 }
 
 // Files returns Lakeweir's own rules, their tests and cases.

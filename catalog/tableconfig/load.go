@@ -22,6 +22,19 @@ type Config struct {
 	Tables  []*catalog.Table
 	// SourceFiles and TableFiles count the files read, with and without problems.
 	SourceFiles, TableFiles int
+
+	docs map[string]*document // by file, as shown
+}
+
+// ProblemAt makes a problem of what somebody else finds wrong with a file that was
+// read: at the value of a field ("owner", "pii.email", "track_history_columns[1]"), or
+// at the top of the file when the field is not in it.
+func (c *Config) ProblemAt(file, field string, code catalog.Code, message, hint string) *Problem {
+	d := c.docs[file]
+	if d == nil {
+		return &Problem{Code: code, File: file, Message: message, Hint: hint}
+	}
+	return d.problem(code, d.value(field), message, hint)
 }
 
 // Source returns the source of that name, or nil.
@@ -76,7 +89,8 @@ func load(fsys fs.FS, root, name string) (*Config, Problems) {
 		l.sources(entries)
 	}
 	l.collisions()
-	slices.SortStableFunc(l.problems, compareProblems)
+	l.config.docs = l.docs
+	l.problems.Sort()
 	return l.config, l.problems
 }
 
@@ -211,6 +225,9 @@ func isYAML(name string) bool {
 	ext := strings.ToLower(path.Ext(name))
 	return ext == ".yaml" || ext == ".yml"
 }
+
+// Sort brings problems into file order: source by source, source.yaml first.
+func (ps Problems) Sort() { slices.SortStableFunc(ps, compareProblems) }
 
 // compareProblems is file order: source by source, source.yaml first.
 func compareProblems(a, b *Problem) int {
