@@ -19,7 +19,7 @@ var allowed = []string{
 	"and", "or", "count", "sum", "product", "max", "min", "sort",
 	"array.", "object.", "intersection", "union",
 	"to_number", "regex.is_valid", "regex.match", "regex.split", "regex.find_n", "regex.find_all_string_submatch_n", "regex.replace", "regex.template_match",
-	"strings.", "concat", "format_int", "indexof", "indexof_n", "substring", "lower", "upper", "contains", "startswith", "endswith",
+	"strings.any_prefix_match", "strings.any_suffix_match", "strings.count", "strings.replace_n", "strings.reverse", "strings.split_n", "concat", "format_int", "indexof", "indexof_n", "substring", "lower", "upper", "contains", "startswith", "endswith",
 	"split", "replace", "trim", "trim_left", "trim_prefix", "trim_right", "trim_suffix", "trim_space", "sprintf",
 	"json.marshal", "json.unmarshal", "json.is_valid", "json.filter", "json.remove", "json.patch", "base64.", "hex.",
 	"time.parse_duration_ns", "units.", "semver.", "glob.match", "glob.quote_meta", "walk", "graph.reachable",

@@ -1,12 +1,11 @@
 package policies
 
 import (
+	_ "embed"
 	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
-
-	_ "embed"
 
 	"github.com/open-policy-agent/opa/v1/ast"
 

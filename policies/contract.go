@@ -90,7 +90,7 @@ func wrongPackage(pkg string) string {
 	if isOurs(pkg) {
 		return fmt.Sprintf("the package %s is Lakeweir's own, and is not replaced", pkg)
 	}
-	return fmt.Sprintf("nobody reads the package %s", pkg)
+	return "nobody reads the package " + pkg
 }
 
 func (p *Policies) checkRule(m *module, role string, rule *ast.Rule) {
@@ -100,9 +100,9 @@ func (p *Policies) checkRule(m *module, role string, rule *ast.Rule) {
 	case role == "settings" && !slices.Contains(settings, name) && !strings.HasPrefix(name, "test_"):
 		p.refuse(m, m.pkg, rule.Location, fmt.Sprintf("there is no setting %q", name), "the settings are "+strings.Join(settings, ", ")+"; put what they need into organisation.lib")
 	case slices.Contains(names, name) && rule.Head.RuleKind() != ast.MultiValue:
-		p.refuse(m, m.pkg, rule.Location, fmt.Sprintf("%s is a set of answers", name), fmt.Sprintf("write %s contains {…} if …", name))
+		p.refuse(m, m.pkg, rule.Location, name+" is a set of answers", fmt.Sprintf("write %s contains {…} if …", name))
 	case slices.ContainsFunc(names, func(n string) bool { return n != name && strings.TrimSuffix(n, "s") == strings.TrimSuffix(name, "s") }):
-		p.refuse(m, m.pkg, rule.Location, fmt.Sprintf("nobody reads %s", name), fmt.Sprintf("it is called %ss", strings.TrimSuffix(name, "s")))
+		p.refuse(m, m.pkg, rule.Location, "nobody reads "+name, fmt.Sprintf("it is called %ss", strings.TrimSuffix(name, "s")))
 	}
 }
 

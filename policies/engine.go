@@ -145,8 +145,7 @@ func (a placedAnswer) decode(into any) *catalog.Error {
 	dec := json.NewDecoder(bytes.NewReader(a.value))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(into); err != nil {
-		var wrong *json.UnmarshalTypeError
-		if errors.As(err, &wrong) {
+		if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 			return unusable(a.at, "an answer's %q cannot be %s", wrong.Field, wrong.Value)
 		}
 		return unusable(a.at, "an answer cannot be read: %s", strings.TrimPrefix(err.Error(), "json: "))

@@ -102,8 +102,17 @@ func (p *Policies) Files() []string {
 // fail records why a package cannot judge; a package that is not known may have been
 // any.
 func (p *Policies) fail(pkg string, problems ...*catalog.Error) {
-	p.broken[pkg] = append(p.broken[pkg], problems...)
-	p.problems = append(p.problems, problems...)
+	for _, e := range problems {
+		if !told(p.broken[pkg], e) { // a rule and its twin have the same fault
+			p.broken[pkg] = append(p.broken[pkg], e)
+			p.problems = append(p.problems, e)
+		}
+	}
+}
+
+// told reports whether a problem is among others.
+func told(list []*catalog.Error, e *catalog.Error) bool {
+	return slices.ContainsFunc(list, func(o *catalog.Error) bool { return o.At == e.At && o.Message == e.Message })
 }
 
 func (p *Policies) readOurs() {

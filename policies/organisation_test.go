@@ -172,42 +172,50 @@ func TestABrokenPolicyStopsOnlyWhatItJudges(t *testing.T) {
 	}{
 		"not Rego": {
 			map[string]string{"a.rego": "package organisation.schema\n\nverdicts contains {\"verdict\": if\n"},
-			"org/a.rego:3:31", catalog.CodePolicySyntax, "", []string{shop, crm},
+			"org/a.rego:3:31", catalog.CodePolicySyntax, "",
+			[]string{shop, crm},
 		},
 		"not Rego, and nobody knows what for": {
 			map[string]string{"a.rego": "pakage x\n"}, "org/a.rego:1:1", catalog.CodePolicySyntax, "", []string{shop, crm, config},
 		},
 		"Rego of before": {
 			map[string]string{"a.rego": "package organisation.schema\n\nverdicts[v] { v := 1 }\n"},
-			"org/a.rego:3:1", catalog.CodePolicySyntax, "`if` keyword is required", []string{shop, crm},
+			"org/a.rego:3:1", catalog.CodePolicySyntax, "`if` keyword is required",
+			[]string{shop, crm},
 		},
 		"empty": {map[string]string{"a.rego": "# nothing yet\n"}, "org/a.rego:1:1", catalog.CodePolicySyntax, "", []string{shop, crm, config}},
 		"a field that the input does not have": {
 			map[string]string{"a.rego": "package organisation.schema\n\nverdicts contains {} if {\n\tinput.chnage.kind == \"x\"\n}\n"},
-			"org/a.rego:4:2", catalog.CodePolicyCompile, "undefined ref: input.chnage", []string{shop, crm},
+			"org/a.rego:4:2", catalog.CodePolicyCompile, "undefined ref: input.chnage",
+			[]string{shop, crm},
 		},
 		"a variable that is not there": {
 			map[string]string{"a.rego": "package organisation.schema\n\nverdicts contains {} if x == 1\n"},
-			"org/a.rego:3:25", catalog.CodePolicyCompile, "var x is unsafe", []string{shop, crm},
+			"org/a.rego:3:25", catalog.CodePolicyCompile, "var x is unsafe",
+			[]string{shop, crm},
 		},
 		"the network": {
 			map[string]string{"a.rego": "package organisation.schema\n\nverdicts contains {} if http.send({\"method\": \"get\", \"url\": \"http://127.0.0.1\"})\n"},
-			"org/a.rego:3:25", catalog.CodePolicyCompile, "undefined function http.send", []string{shop, crm},
+			"org/a.rego:3:25", catalog.CodePolicyCompile, "undefined function http.send",
+			[]string{shop, crm},
 		},
 		"of one source": {
 			map[string]string{"a.rego": "package organisation.source.shop.schema\n\nverdicts contains {} if nope(1)\n"},
-			"org/a.rego:3:25", catalog.CodePolicyCompile, "undefined function nope", []string{shop},
+			"org/a.rego:3:25", catalog.CodePolicyCompile, "undefined function nope",
+			[]string{shop},
 		},
 		"about configurations": {
 			map[string]string{"a.rego": "package organisation.config\n\nfindings contains {} if nope(1)\n"},
-			"org/a.rego:3:25", catalog.CodePolicyCompile, "undefined function nope", []string{config},
+			"org/a.rego:3:25", catalog.CodePolicyCompile, "undefined function nope",
+			[]string{config},
 		},
 		"a library that one source's rules look into": {
 			map[string]string{
 				"lib.rego":  "package organisation.lib.names\n\nodd if nope(1)\n",
 				"shop.rego": "package organisation.source.shop.schema\n\nimport data.organisation.lib.names\n\nverdicts contains {\"verdict\": \"hold\", \"rule\": \"odd\", \"reason\": \"odd\"} if names.odd\n",
 			},
-			"org/lib.rego:3:8", catalog.CodePolicyCompile, "undefined function nope", []string{shop},
+			"org/lib.rego:3:8", catalog.CodePolicyCompile, "undefined function nope",
+			[]string{shop},
 		},
 		"a library that nobody looks into": {
 			map[string]string{"lib.rego": "package organisation.lib.names\n\nodd if nope(1)\n"},
@@ -215,59 +223,73 @@ func TestABrokenPolicyStopsOnlyWhatItJudges(t *testing.T) {
 		},
 		"settings": {
 			map[string]string{"a.rego": "package organisation.settings\n\ntiers := nope(1)\n"},
-			"org/a.rego:3:10", catalog.CodePolicyCompile, "undefined function nope", []string{shop, crm, config},
+			"org/a.rego:3:10", catalog.CodePolicyCompile, "undefined function nope",
+			[]string{shop, crm, config},
 		},
 		"one file of two in a package": {
 			map[string]string{"a.rego": phoneIsFine, "b.rego": "package organisation.schema\n\nodd if nope(1)\n"},
-			"org/b.rego:3:8", catalog.CodePolicyCompile, "undefined function nope", []string{shop, crm},
+			"org/b.rego:3:8", catalog.CodePolicyCompile, "undefined function nope",
+			[]string{shop, crm},
 		},
 		"a package that is ours": {
 			map[string]string{"a.rego": "package lakeweir.schema\n\nverdicts contains {} if true\n"},
-			"org/a.rego:1:1", catalog.CodePolicyContract, "Lakeweir's own", []string{shop, crm, config},
+			"org/a.rego:1:1", catalog.CodePolicyContract, "Lakeweir's own",
+			[]string{shop, crm, config},
 		},
 		"a package that nobody reads": {
 			map[string]string{"a.rego": "package organization.schema\n\nverdicts contains {} if true\n"},
-			"org/a.rego:1:1", catalog.CodePolicyContract, "nobody reads the package organization.schema", []string{shop, crm, config},
+			"org/a.rego:1:1", catalog.CodePolicyContract, "nobody reads the package organization.schema",
+			[]string{shop, crm, config},
 		},
 		"a rule that nobody reads": {
 			map[string]string{"a.rego": "package organisation.schema\n\nverdicts contains {} if false\n\noverride contains {} if true\n"},
-			"org/a.rego:5:1", catalog.CodePolicyContract, "nobody reads override", []string{shop, crm},
+			"org/a.rego:5:1", catalog.CodePolicyContract, "nobody reads override",
+			[]string{shop, crm},
 		},
 		"a rule that is no set": {
 			map[string]string{"a.rego": "package organisation.schema\n\noverrides := {\"verdict\": \"evolve\"} if true\n"},
-			"org/a.rego:3:1", catalog.CodePolicyContract, "overrides is a set of answers", []string{shop, crm},
+			"org/a.rego:3:1", catalog.CodePolicyContract, "overrides is a set of answers",
+			[]string{shop, crm},
 		},
 		"a package without an answer": {
 			map[string]string{"a.rego": "package organisation.schema\n\nfine if true\n"},
-			"org/a.rego:1:1", catalog.CodePolicyContract, "the package answers nothing", []string{shop, crm},
+			"org/a.rego:1:1", catalog.CodePolicyContract, "the package answers nothing",
+			[]string{shop, crm},
 		},
 		"a setting that there is not": {
 			map[string]string{"a.rego": "package organisation.settings\n\npii_name contains \"x\"\n"},
-			"org/a.rego:3:1", catalog.CodePolicyContract, `there is no setting "pii_name"`, []string{shop, crm, config},
+			"org/a.rego:3:1", catalog.CodePolicyContract, `there is no setting "pii_name"`,
+			[]string{shop, crm, config},
 		},
 		"rules that contradict each other, at run time": {
 			map[string]string{"a.rego": "package organisation.source.shop.schema\n\nv := \"hold\" if input.change.kind != \"x\"\n\nv := \"evolve\" if input.change.column != \"x\"\n\nverdicts contains {\"verdict\": v, \"rule\": \"r\", \"reason\": \"r\"} if true\n"},
-			"org/a.rego:5:1", catalog.CodePolicyFailed, `"hold" at org/a.rego:3`, []string{shop},
+			"org/a.rego:5:1", catalog.CodePolicyFailed, `"hold" at org/a.rego:3`,
+			[]string{shop},
 		},
 		"a function that fails, at run time": {
 			map[string]string{"a.rego": "package organisation.schema\n\nverdicts contains {\"verdict\": \"hold\", \"rule\": \"r\", \"reason\": \"r\"} if {\n\tto_number(input.source.name) > 1\n}\n"},
-			"org/a.rego:4:2", catalog.CodePolicyFailed, "to_number", []string{shop, crm},
+			"org/a.rego:4:2", catalog.CodePolicyFailed, "to_number",
+			[]string{shop, crm},
 		},
 		"a verdict that there is not": {
 			map[string]string{"a.rego": "package organisation.schema\n\nverdicts contains {\"verdict\": \"evolv\", \"rule\": \"r\", \"reason\": \"r\"} if input.source.name == \"shop\"\n"},
-			"org/a.rego:3:1", catalog.CodePolicyFailed, `verdict is "evolv"`, []string{shop},
+			"org/a.rego:3:1", catalog.CodePolicyFailed, `verdict is "evolv"`,
+			[]string{shop},
 		},
 		"a reason that is missing": {
 			map[string]string{"a.rego": "package organisation.schema\n\noverrides contains {\"verdict\": \"evolve\", \"rule\": \"r\"} if input.source.name == \"shop\"\n"},
-			"org/a.rego:3:1", catalog.CodePolicyFailed, "no reason", []string{shop},
+			"org/a.rego:3:1", catalog.CodePolicyFailed, "no reason",
+			[]string{shop},
 		},
 		"a key that nobody knows": {
 			map[string]string{"a.rego": "package organisation.schema\n\nverdicts contains {\"verdict\": \"hold\", \"rule\": \"r\", \"reason\": \"r\", \"re_read\": true} if input.source.name == \"shop\"\n"},
-			"org/a.rego:3:1", catalog.CodePolicyFailed, `unknown field "re_read"`, []string{shop},
+			"org/a.rego:3:1", catalog.CodePolicyFailed, `unknown field "re_read"`,
+			[]string{shop},
 		},
 		"an answer that is a text": {
 			map[string]string{"a.rego": "package organisation.schema\n\nverdicts contains \"hold\" if input.source.name == \"shop\"\n"},
-			"org/a.rego:3:1", catalog.CodePolicyFailed, "cannot be string", []string{shop},
+			"org/a.rego:3:1", catalog.CodePolicyFailed, "cannot be string",
+			[]string{shop},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -54,8 +54,7 @@ func generated(t *testing.T) *jsonschema.Schema {
 
 func describe(t *testing.T, comments map[string]string, s *jsonschema.Schema, typ reflect.Type) {
 	t.Helper()
-	for i := range typ.NumField() {
-		f := typ.Field(i)
+	for f := range typ.Fields() {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		p, ok := s.Properties.Get(name)
 		require.True(t, ok, name)

@@ -62,7 +62,7 @@ func (p *Policies) Check() []*catalog.Error {
 	_, all := p.testEngine()
 	out := slices.Clone(p.problems)
 	for _, e := range all {
-		if !slices.ContainsFunc(out, func(known *catalog.Error) bool { return known.At == e.At && known.Message == e.Message }) {
+		if !told(out, e) {
 			out = append(out, e)
 		}
 	}

@@ -70,8 +70,7 @@ func readCases(file string, text []byte) (*caseFile, error) {
 	dec := yaml.NewDecoder(bytes.NewReader(text), yaml.Strict())
 	if err := dec.Decode(&f); err != nil && !errors.Is(err, io.EOF) {
 		at, message := file, err.Error()
-		var e yaml.Error
-		if errors.As(err, &e) {
+		if e, ok := errors.AsType[yaml.Error](err); ok {
 			message = e.GetMessage()
 			if p := e.GetToken(); p != nil {
 				at = fmt.Sprintf("%s:%d:%d", file, p.Position.Line, p.Position.Column)
@@ -123,7 +122,7 @@ func (c *aCase) ask(ctx context.Context, p *policies.Policies, f *caseFile) (got
 	}
 	changes, err := c.Changes(table)
 	if err != nil {
-		return "", err.Error(), nil
+		return "", err.Error(), nil //nolint:nilerr // it is what is wrong with the case
 	}
 	if len(changes) == 0 {
 		return "no change", "the case changes nothing", nil
