@@ -55,7 +55,7 @@ func regoProblems(err error, file string) []*catalog.Error {
 
 // evaluationFailure says why an evaluation failed.
 func evaluationFailure(err error, limit fmt.Stringer) *catalog.Error {
-	failure := catalog.Invalidf(catalog.CodePolicyFailed, "", "correct the rule; lakeweir policy explain --input shows it on this very input", "%w", err)
+	failure := catalog.Invalidf(catalog.CodePolicyFailed, "", "correct the rule: what fails in an expression is an error here, and not undefined", "%w", err)
 	if e, ok := errors.AsType[*topdown.Error](err); ok {
 		failure.At, failure.Message = placeOf(e.Location), e.Message
 		if topdown.IsCancel(err) {

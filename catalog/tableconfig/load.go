@@ -26,13 +26,18 @@ type Config struct {
 	docs map[string]*document // by file, as shown
 }
 
-// ProblemAt makes a problem of what somebody else finds wrong with a file that was
-// read: at the value of a field ("owner", "pii.email", "track_history_columns[1]"), or
-// at the top of the file when the field is not in it.
-func (c *Config) ProblemAt(file, field string, code catalog.Code, message, hint string) *Problem {
-	d := c.docs[file]
+// ProblemAt makes a problem of what somebody else finds wrong with a table: at the value
+// of a field ("owner", "pii.email", "track_history_columns[1]") in its file, at the
+// default in source.yaml when the value comes from there, else at the top of its file.
+func (c *Config) ProblemAt(t *catalog.Table, field string, code catalog.Code, message, hint string) *Problem {
+	d := c.docs[t.File]
 	if d == nil {
-		return &Problem{Code: code, File: file, Message: message, Hint: hint}
+		return &Problem{Code: code, File: t.File, Message: message, Hint: hint}
+	}
+	if s := c.Source(t.Source); s != nil && !d.has(field) {
+		if in := c.docs[s.File]; in != nil && in.has("defaults."+field) {
+			return in.problem(code, in.value("defaults."+field), message, hint)
+		}
 	}
 	return d.problem(code, d.value(field), message, hint)
 }

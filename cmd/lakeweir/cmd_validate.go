@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -95,11 +96,16 @@ type validateAnswer struct {
 // that fails on a table is a problem of that table alone.
 func judgeConfig(ctx context.Context, rules *policies.Policies, config *tableconfig.Config) (tableconfig.Problems, error) {
 	var out tableconfig.Problems
+	add := func(p *tableconfig.Problem) {
+		if !slices.ContainsFunc(out, func(o *tableconfig.Problem) bool { return o.At() == p.At() && o.Message == p.Message }) {
+			out = append(out, p) // a default is wrong once, for however many tables
+		}
+	}
 	for _, t := range config.Tables {
 		findings, err := rules.CheckConfig(ctx, config.Source(t.Source), t)
 		if e, ok := errors.AsType[*catalog.Error](err); ok {
 			if e.Code == catalog.CodePolicyFailed { // others are problems of the policies, told once
-				out = append(out, config.ProblemAt(t.File, "table", e.Code, fmt.Sprintf("a policy could not judge the table: %s", e), e.Hint))
+				add(config.ProblemAt(t, "table", e.Code, "a policy could not judge the table: "+e.Error(), e.Hint))
 			}
 			continue
 		}
@@ -107,7 +113,7 @@ func judgeConfig(ctx context.Context, rules *policies.Policies, config *tablecon
 			return nil, err
 		}
 		for _, f := range findings {
-			out = append(out, config.ProblemAt(t.File, f.Field, catalog.CodePolicyFinding, f.Message, strings.TrimSpace(f.Hint+" ("+f.Rule+", "+f.At+")")))
+			add(config.ProblemAt(t, f.Field, catalog.CodePolicyFinding, f.Message, strings.TrimSpace(f.Hint+" ("+f.Rule+", "+f.At+")")))
 		}
 	}
 	return out, nil
