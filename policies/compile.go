@@ -30,15 +30,40 @@ func (p *Policies) compile() {
 				modules[m.file] = withPlaces(m)
 			}
 		}
-		compiler.Compile(modules)
+		if err := compileAll(compiler, modules); err != nil {
+			p.fail("", catalog.Invalidf(catalog.CodePolicyCompile, "", "take the newest policies back", "%w", err))
+			return // nothing can judge: every question fails
+		}
 		if !compiler.Failed() {
-			p.engine = newEngine(compiler)
+			var err error
+			if p.engine, err = newEngine(compiler, p.questions()...); err != nil {
+				p.fail("", catalog.Invalidf(catalog.CodePolicyCompile, "", "take the newest policies back", "%w", err))
+			}
 			return
 		}
 		if !p.leaveOut(compiler.Errors) {
-			return // nothing can judge: every question fails
+			return
 		}
 	}
+}
+
+func compileAll(c *ast.Compiler, modules map[string]*ast.Module) (err error) {
+	defer recovered(&err)
+	c.Compile(modules)
+	return nil
+}
+
+// questions are the paths of all rules that answer.
+func (p *Policies) questions() []string {
+	var out []string
+	for _, m := range p.modules {
+		for _, rule := range answers[role(m.pkg)] {
+			if path := m.pkg + "." + placesOf(rule); !slices.Contains(out, path) {
+				out = append(out, path)
+			}
+		}
+	}
+	return out
 }
 
 // leaveOut marks the files that errors are in; false when none of them is.

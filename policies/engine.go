@@ -21,32 +21,41 @@ import (
 type engine struct {
 	compiler *ast.Compiler
 	store    storage.Store // empty: a policy's data are rules
+	// queries are compiled once, by the path of the rule that they ask for.
+	queries map[string]ast.Body
 }
 
-func newEngine(c *ast.Compiler) *engine { return &engine{compiler: c, store: inmem.New()} }
+// newEngine prepares to ask for rules, by their paths.
+func newEngine(c *ast.Compiler, paths ...string) (*engine, error) {
+	e := &engine{compiler: c, store: inmem.New(), queries: map[string]ast.Body{}}
+	for _, path := range paths {
+		if len(c.GetRulesExact(refTo(path))) == 0 {
+			continue
+		}
+		query, err := c.QueryCompiler().Compile(ast.NewBody(ast.Equality.Expr(ast.VarTerm("answer"), ast.NewTerm(refTo(path)))))
+		if err != nil {
+			return nil, fmt.Errorf("prepare %s: %w", path, err)
+		}
+		e.queries[path] = query
+	}
+	return e, nil
+}
 
 // errTimeout says that an evaluation was ended by its own limit.
 var errTimeout = errors.New("timeout")
 
-// value evaluates a rule of a package; nil when it is undefined.
-func (e *engine) value(ctx context.Context, pkg, rule string, input ast.Value, limit time.Duration) (ast.Value, error) {
-	ref := append(packageRef(pkg), ast.StringTerm(rule))
-	return e.query(ctx, ast.NewBody(ast.Equality.Expr(ast.VarTerm("answer"), ast.NewTerm(ref))), input, limit)
-}
+// has reports whether there is such a rule.
+func (e *engine) has(path string) bool { return e.queries[path] != nil }
 
-// query evaluates a body that binds answer.
-func (e *engine) query(ctx context.Context, body ast.Body, input ast.Value, limit time.Duration) (ast.Value, error) {
-	query, err := e.compiler.QueryCompiler().Compile(body)
-	if err != nil {
-		return nil, err
-	}
+// value evaluates a rule; nil when it is undefined.
+func (e *engine) value(ctx context.Context, path string, input ast.Value, limit time.Duration) (answer ast.Value, err error) {
+	defer recovered(&err)
 	limited, done := context.WithTimeoutCause(ctx, limit, errTimeout)
 	defer done()
 	cancel := topdown.NewCancel()
 	defer context.AfterFunc(limited, cancel.Cancel)()
-	var answer ast.Value
 	err = storage.Txn(limited, e.store, storage.TransactionParams{}, func(txn storage.Transaction) error {
-		q := topdown.NewQuery(query).WithCompiler(e.compiler).WithStore(e.store).WithTransaction(txn).WithCancel(cancel).WithStrictBuiltinErrors(true)
+		q := topdown.NewQuery(e.queries[path]).WithCompiler(e.compiler).WithStore(e.store).WithTransaction(txn).WithCancel(cancel).WithStrictBuiltinErrors(true)
 		if input != nil {
 			q = q.WithInput(ast.NewTerm(input))
 		}
@@ -65,11 +74,19 @@ func (e *engine) query(ctx context.Context, body ast.Body, input ast.Value, limi
 	return answer, err
 }
 
-// packageRef is data.organisation.schema for organisation.schema. A source's name in it
-// may have any character but a dot.
-func packageRef(pkg string) ast.Ref {
+// recovered turns a panic of the library into an error: a policy that makes one must not
+// take the process with it.
+func recovered(err *error) {
+	if r := recover(); r != nil {
+		*err = fmt.Errorf("the policy engine failed: %v", r)
+	}
+}
+
+// refTo is data.organisation.schema.verdicts for organisation.schema.verdicts. A source's
+// name in it may have any character but a dot.
+func refTo(path string) ast.Ref {
 	ref := ast.Ref{ast.DefaultRootDocument}
-	for part := range strings.SplitSeq(pkg, ".") {
+	for part := range strings.SplitSeq(path, ".") {
 		ref = append(ref, ast.StringTerm(part))
 	}
 	return ref
@@ -84,10 +101,11 @@ type placedAnswer struct {
 // answers evaluates the set of a package that answers; none when the package does not
 // have it.
 func (p *Policies) answers(ctx context.Context, pkg, rule string, input ast.Value) ([]placedAnswer, error) {
-	if len(p.engine.compiler.GetRulesExact(append(packageRef(pkg), ast.StringTerm(placesOf(rule))))) == 0 {
+	path := pkg + "." + placesOf(rule)
+	if !p.engine.has(path) {
 		return nil, nil
 	}
-	v, err := p.engine.value(ctx, pkg, placesOf(rule), input, p.limit)
+	v, err := p.engine.value(ctx, path, input, p.limit)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, err

@@ -85,7 +85,7 @@ type Change struct {
 	Tracked bool `json:"tracked"`
 	// How the configuration protects the column, under the name before or after; "" when it does not.
 	PII string `json:"pii"`
-	// What a change of type asks of the lake: same (nothing), promotes (a promotion that Iceberg makes by field id), holds (nothing: the lake's type is wider) or replaces (another column). "" for other changes.
+	// What a change of type asks of the lake: same (nothing), promotes (a promotion that Iceberg makes by field id), holds (nothing: the lake's type is wider) or replaces (another column); for a new column, of a kept one of its name. Else "".
 	Lake string `json:"lake"`
 	// The lake's type before a change of type.
 	LakeBefore string `json:"lake_before,omitempty"`
@@ -95,6 +95,8 @@ type Change struct {
 	Rewrite string `json:"rewrite"`
 	// The dropped column that a new one may be under another name, where the capture gives columns no numbers; else "".
 	RenameOf string `json:"rename_of"`
+	// What the name of a new or renamed column is one with to some reader of the lake: another column, or one of the lake's own; else "".
+	Clash string `json:"clash"`
 	// What the values of a new column look like, such as email, as far as they were looked at.
 	Content []string `json:"content"`
 	// The enum's label that came, went or had this name.
@@ -186,7 +188,7 @@ func tableOf(t *catalog.Table) Table {
 func changeOf(c *catalog.SchemaChange) Change {
 	out := Change{
 		Kind: string(c.Kind), Text: c.String(), Column: c.Column, Before: columnOf(c.Before), After: columnOf(c.After), Key: c.Key, Tracked: c.Tracked,
-		PII: string(c.PII), Lake: string(c.Lake), LakeBefore: c.LakeBefore, LakeAfter: c.LakeAfter, Rewrite: string(c.Rewrite), RenameOf: c.RenameOf,
+		PII: string(c.PII), Lake: string(c.Lake), LakeBefore: c.LakeBefore, LakeAfter: c.LakeAfter, Rewrite: string(c.Rewrite), RenameOf: c.RenameOf, Clash: c.Clash,
 		Content: list(c.Content), Label: c.Label, NewLabel: c.NewLabel, KeyBefore: list(c.KeyBefore), KeyAfter: list(c.KeyAfter), CarriesKey: c.CarriesKey, Partition: c.Partition,
 	}
 	if c.IdentityBefore != nil && c.IdentityAfter != nil {

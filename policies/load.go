@@ -213,7 +213,7 @@ var packageClause = regexp.MustCompile(`(?m)^[ \t]*package[ \t]+[^\s#;]+`)
 
 func parse(shown, text string) parsed {
 	m := &module{file: shown, text: text}
-	mod, err := ast.ParseModuleWithOpts(shown, text, ast.ParserOptions{Capabilities: capabilities(), RegoVersion: ast.RegoV1})
+	mod, err := parseModule(shown, text)
 	if err == nil && mod == nil {
 		err = &ast.Error{Code: ast.ParseErr, Message: "the file is empty", Location: ast.NewLocation(nil, shown, 1, 1)}
 	}
@@ -226,6 +226,11 @@ func parse(shown, text string) parsed {
 		m.pkg = packageName(clause)
 	}
 	return parsed{m, regoProblems(err, shown)}
+}
+
+func parseModule(shown, text string) (mod *ast.Module, err error) {
+	defer recovered(&err)
+	return ast.ParseModuleWithOpts(shown, text, ast.ParserOptions{Capabilities: capabilities(), RegoVersion: ast.RegoV1})
 }
 
 // packageName is the package's path without data: organisation.source.shop.schema.

@@ -39,7 +39,7 @@ func (p *Policies) RunTests(ctx context.Context) ([]TestResult, error) {
 			}
 			seen[name] = true
 			t := TestResult{Name: m.pkg + "." + name, At: placeOf(rule.Location)}
-			v, err := e.value(ctx, m.pkg, name, nil, p.limit)
+			v, err := e.value(ctx, t.Name, nil, p.limit)
 			switch {
 			case ctx.Err() != nil:
 				return nil, ctx.Err()
@@ -86,10 +86,31 @@ func (p *Policies) testEngine() (*engine, []*catalog.Error) {
 		}
 	}
 	compiler := newCompiler()
-	if compiler.Compile(modules); compiler.Failed() {
-		return nil, append(problems, regoProblems(compiler.Errors, "")...)
+	err := compileAll(compiler, modules)
+	if err == nil && compiler.Failed() {
+		err = compiler.Errors
 	}
-	return newEngine(compiler), problems
+	var e *engine
+	if err == nil {
+		e, err = newEngine(compiler, testsIn(p.tested())...)
+	}
+	if err != nil {
+		return nil, append(problems, regoProblems(err, "")...)
+	}
+	return e, problems
+}
+
+// testsIn are the paths of the tests in files.
+func testsIn(modules []*module) []string {
+	var out []string
+	for _, m := range modules {
+		for _, rule := range m.parsed.Rules {
+			if name := ruleName(rule); strings.HasPrefix(name, "test_") {
+				out = append(out, m.pkg+"."+name)
+			}
+		}
+	}
+	return out
 }
 
 // tested are the files whose tests run.

@@ -25,6 +25,24 @@ verdicts contains {
 	input.change.rename_of != ""
 }
 
+verdicts contains {
+	"verdict": "hold",
+	"rule": "column_added_again",
+	"reason": sprintf("column %s was dropped and is there again with another type: the lake's column of that name is %s, which cannot become %s", [input.change.column, input.change.lake_before, input.change.lake_after]),
+	"mapping": "new_column",
+} if {
+	input.change.kind == "column_added"
+	input.change.lake == "replaces"
+}
+
+verdicts contains {
+	"verdict": "quarantine",
+	"rule": "name_clash",
+	"reason": sprintf("column %s is one with %s to some reader of the lake (its own columns, case, elements of lists): rename it at the source", [input.change.after.name, input.change.clash]),
+} if {
+	input.change.clash != ""
+}
+
 # --- personal data that nobody has classified ---------------------------------------
 
 verdicts contains {

@@ -205,7 +205,8 @@ func (c *aCase) askConfig(ctx context.Context, p *policies.Policies, source *cat
 	return got, "", nil
 }
 
-// catalog turns the case's source and table into what policies are asked with.
+// catalog turns the case's source and table into what policies are asked with, with the
+// defaults of their files.
 func (c *aCase) catalog(f *caseFile) (*catalog.Source, *catalog.Table) {
 	s, t := f.Source, f.Table
 	if c.Source != nil {
@@ -219,6 +220,12 @@ func (c *aCase) catalog(f *caseFile) (*catalog.Source, *catalog.Table) {
 	}
 	if s.Capture == "" {
 		s.Capture = string(catalog.Direct)
+	}
+	if t.FreshnessTier == "" {
+		t.FreshnessTier = string(catalog.Tier1m)
+	}
+	if t.SCD == nil && len(t.PrimaryKey) > 0 {
+		t.SCD = []int{1, 2}
 	}
 	source := &catalog.Source{Name: s.Name, Kind: catalog.Postgres, Capture: catalog.Capture(s.Capture)}
 	table := &catalog.Table{
