@@ -41,16 +41,13 @@ func newEngine(c *ast.Compiler, paths ...string) (*engine, error) {
 	return e, nil
 }
 
-// errTimeout says that an evaluation was ended by its own limit.
-var errTimeout = errors.New("timeout")
-
 // has reports whether there is such a rule.
 func (e *engine) has(path string) bool { return e.queries[path] != nil }
 
 // value evaluates a rule; nil when it is undefined.
 func (e *engine) value(ctx context.Context, path string, input ast.Value, limit time.Duration) (answer ast.Value, err error) {
 	defer recovered(&err)
-	limited, done := context.WithTimeoutCause(ctx, limit, errTimeout)
+	limited, done := context.WithTimeout(ctx, limit)
 	defer done()
 	cancel := topdown.NewCancel()
 	defer context.AfterFunc(limited, cancel.Cancel)()

@@ -2,6 +2,7 @@ package policies
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/lakeweir/lakeweir/catalog"
 )
@@ -225,4 +226,23 @@ func list(s []string) []string {
 		return []string{}
 	}
 	return slices.Clone(s)
+}
+
+// ReadInput reads the input of a policy from JSON, strictly.
+func ReadInput(text []byte) (*Input, error) {
+	var in Input
+	if e := (placedAnswer{value: text}).decode(&in); e != nil {
+		return nil, badInput("%s", strings.Replace(e.Message, "an answer", "the input", 1))
+	}
+	switch {
+	case in.Kind == SchemaChange && in.Change == nil:
+		return nil, badInput("the input has no change")
+	case in.Kind != SchemaChange && in.Kind != TableConfig:
+		return nil, badInput("the input's kind is %q, not schema_change or config", in.Kind)
+	}
+	return &in, nil
+}
+
+func badInput(format string, args ...any) error {
+	return catalog.Invalidf(catalog.CodePolicyInput, "", "lakeweir policy schema prints its form", format, args...)
 }

@@ -24,6 +24,16 @@ import (
 //go:embed lakeweir
 var files embed.FS
 
+// Files returns Lakeweir's own rules, their tests and cases.
+func Files() fs.FS { return files }
+
+// IsOurs reports whether a file is a copy of one of Lakeweir's, which is left alone in an
+// organisation's folder.
+func IsOurs(fsys fs.FS, file string) bool {
+	text, err := fs.ReadFile(fsys, file)
+	return err == nil && isCopyOfOurs(file, text)
+}
+
 // Bounds of what a person would write.
 const (
 	maxFileBytes = 1 << 20

@@ -3,7 +3,6 @@ package policies
 import (
 	"context"
 	"fmt"
-	"io/fs"
 	"slices"
 	"strings"
 
@@ -118,33 +117,4 @@ func (p *Policies) tested() []*module {
 	all := slices.Concat(p.modules, p.tests)
 	theirs := slices.ContainsFunc(all, func(m *module) bool { return !m.ours })
 	return slices.DeleteFunc(all, func(m *module) bool { return m.parsed == nil || m.ours == theirs })
-}
-
-// Files returns Lakeweir's own rules, their tests and cases.
-func Files() fs.FS { return files }
-
-// IsOurs reports whether a file is a copy of one of Lakeweir's, which is left alone in an
-// organisation's folder.
-func IsOurs(fsys fs.FS, file string) bool {
-	text, err := fs.ReadFile(fsys, file)
-	return err == nil && isCopyOfOurs(file, text)
-}
-
-// ReadInput reads the input of a policy from JSON, strictly.
-func ReadInput(text []byte) (*Input, error) {
-	var in Input
-	if e := (placedAnswer{value: text}).decode(&in); e != nil {
-		return nil, badInput("%s", strings.Replace(e.Message, "an answer", "the input", 1))
-	}
-	switch {
-	case in.Kind == SchemaChange && in.Change == nil:
-		return nil, badInput("the input has no change")
-	case in.Kind != SchemaChange && in.Kind != TableConfig:
-		return nil, badInput("the input's kind is %q, not schema_change or config", in.Kind)
-	}
-	return &in, nil
-}
-
-func badInput(format string, args ...any) error {
-	return catalog.Invalidf(catalog.CodePolicyInput, "", "lakeweir policy schema prints its form", format, args...)
 }
