@@ -103,14 +103,22 @@ func TestInputsAreAsTheSchemaSays(t *testing.T) {
 		for _, p := range ourProposals(t) {
 			changes, err := p.Changes(table)
 			require.NoError(t, err)
-			for _, in := range ForChanges(source, table, changes) {
+			inputs := ForChanges(source, table, changes)
+			for _, in := range inputs {
 				requireValid(t, schema, in)
 				seen[in.Change.Kind] = true
 				b, err := json.Marshal(in)
 				require.NoError(t, err)
-				back, err := ReadInput(b)
+				back, err := ReadInputs(b)
 				require.NoError(t, err)
-				require.Equal(t, in, back)
+				require.Equal(t, []*Input{in}, back)
+			}
+			if len(inputs) > 0 {
+				b, err := json.Marshal(inputs)
+				require.NoError(t, err)
+				back, err := ReadInputs(b)
+				require.NoError(t, err)
+				require.Equal(t, inputs, back)
 			}
 		}
 	}
@@ -123,12 +131,17 @@ func TestInputsOfAnotherFormAreRefused(t *testing.T) {
 	t.Parallel()
 	for text, says := range map[string]string{
 		"":                         "EOF",
-		"[]":                       "cannot be array",
-		"{}":                       `kind is ""`,
+		"[]":                       "is empty",
+		"[null]":                   "no kind",
+		"[1]":                      "cannot be number",
+		"5":                        "cannot be number",
+		"{}":                       "no kind",
 		`{"kind":"schema_change"}`: "no change",
+		`{"kind":"config"}`:        `kind is "config"`,
 		`{"kind":"config","x":1}`:  `unknown field "x"`,
+		`{"kind":"config"} {}`:     "more than one",
 	} {
-		_, err := ReadInput([]byte(text))
+		_, err := ReadInputs([]byte(text))
 		require.ErrorContains(t, err, says, text)
 	}
 }

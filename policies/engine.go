@@ -165,6 +165,9 @@ func (a placedAnswer) decode(into any) *catalog.Error {
 		}
 		return unusable(a.at, "an answer cannot be read: %s", strings.TrimPrefix(err.Error(), "json: "))
 	}
+	if dec.More() {
+		return unusable(a.at, "an answer is more than one")
+	}
 	return nil
 }
 

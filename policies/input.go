@@ -228,19 +228,35 @@ func list(s []string) []string {
 	return slices.Clone(s)
 }
 
-// ReadInput reads the input of a policy from JSON, strictly.
-func ReadInput(text []byte) (*Input, error) {
-	var in Input
-	if e := (placedAnswer{value: text}).decode(&in); e != nil {
-		return nil, badInput("%s", strings.Replace(e.Message, "an answer", "the input", 1))
+// ReadInputs reads inputs of schema changes from JSON, strictly: one, or a list of those
+// that were judged together.
+func ReadInputs(text []byte) ([]*Input, error) {
+	var list []*Input
+	if strings.HasPrefix(strings.TrimSpace(string(text)), "[") {
+		if e := (placedAnswer{value: text}).decode(&list); e != nil {
+			return nil, badInput("%s", strings.Replace(e.Message, "an answer", "the input", 1))
+		}
+	} else {
+		var in Input
+		if e := (placedAnswer{value: text}).decode(&in); e != nil {
+			return nil, badInput("%s", strings.Replace(e.Message, "an answer", "the input", 1))
+		}
+		list = []*Input{&in}
 	}
-	switch {
-	case in.Kind == SchemaChange && in.Change == nil:
-		return nil, badInput("the input has no change")
-	case in.Kind != SchemaChange && in.Kind != TableConfig:
-		return nil, badInput("the input's kind is %q, not schema_change or config", in.Kind)
+	if len(list) == 0 {
+		return nil, badInput("the list of inputs is empty")
 	}
-	return &in, nil
+	for _, in := range list {
+		switch {
+		case in == nil || in.Kind == "":
+			return nil, badInput("the input says no kind")
+		case in.Kind != SchemaChange:
+			return nil, badInput("the input's kind is %q, not schema_change", in.Kind)
+		case in.Change == nil:
+			return nil, badInput("the input has no change")
+		}
+	}
+	return list, nil
 }
 
 func badInput(format string, args ...any) error {

@@ -274,10 +274,9 @@ func (d *differ) partitions() {
 	}
 }
 
-// sameDefault compares what new rows get.
+// sameDefault compares what new rows get: NULL when there is no default, or when it says
+// so and is kept for what old rows have.
 func sameDefault(a, b *catalog.Default) bool {
-	if a == nil || b == nil {
-		return a == b
-	}
-	return a.Expression == b.Expression && a.Volatility == b.Volatility
+	constant := func(d *catalog.Default) bool { return d == nil || d.Volatility == catalog.Constant }
+	return a.String() == b.String() && (constant(a) && constant(b) || a != nil && b != nil && a.Volatility == b.Volatility)
 }

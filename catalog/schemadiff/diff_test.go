@@ -123,6 +123,9 @@ func TestDiffTellsEachKindOfChange(t *testing.T) {
 		"default set": {func(d *catalog.Definition) {
 			d.Columns[1].Default = &catalog.Default{Expression: "'new'", Volatility: catalog.Constant}
 		}, []string{"default_changed: column status: default NULL → 'new'; tracked"}},
+		"default dropped that old rows have": {func(d *catalog.Definition) {
+			d.Columns[1].Default = &catalog.Default{Expression: "NULL", Volatility: catalog.Constant, Missing: new("new")}
+		}, nil},
 		"order of columns": {func(d *catalog.Definition) { d.Columns[1], d.Columns[2] = d.Columns[2], d.Columns[1] }, nil},
 		"key moved":        {func(d *catalog.Definition) { d.Key = []string{"id", "status"} }, []string{"key_changed: primary key: (id) → (id, status); key"}},
 		"key column renamed": {func(d *catalog.Definition) {

@@ -40,7 +40,7 @@ asked of the source: columns that the flags name and --column does not declare a
 taken to be text.
 
 With --input the policies are asked exactly what a recorded decision shows as its
-input, and FILE is left out.
+input, one or a list, and FILE is left out.
 
 The exit status is 0 when the change evolves, 4 when a person must look, and 2 when
 a policy is broken.`,
@@ -139,14 +139,7 @@ func explainInputs(app *App, cmd *cobra.Command, opts *PolicyExplainOptions) ([]
 		if err != nil {
 			return nil, err
 		}
-		in, err := policies.ReadInput(text)
-		if err != nil {
-			return nil, err
-		}
-		if in.Kind != policies.SchemaChange {
-			return nil, catalog.Invalidf(catalog.CodePolicyInput, opts.Input, "lakeweir validate judges configurations", "the input is no schema change")
-		}
-		return []*policies.Input{in}, nil
+		return policies.ReadInputs(text)
 	}
 	if opts.File == "" {
 		return nil, usageError(cmd, "name a table's file, or give --input")
