@@ -12,7 +12,7 @@ import data.organisation.settings
 # is about an address or a phone without being one.
 categories(column) := {category |
 	some words in endings(column)
-	some category in of_words(words)
+	some category in of_words(words) | of_last(words)
 	not exempt(column)
 }
 
@@ -32,6 +32,17 @@ of_words(words) := {category |
 	some length in [1, 2, 3, 4]
 	length <= n
 	some category in known[concat("", array.slice(words, n - length, n))]
+}
+
+# A long name may end a word that nobody has cut: customeremail, homephonenumber.
+of_last(words) := {category |
+	last := words[count(words) - 1]
+	last != "voicemail"
+	some ending, category in {
+		"email": "email", "emailaddress": "email", "phonenumber": "phone", "mobilenumber": "phone", "telephone": "phone", "birthdate": "birth", "birthday": "birth", "dateofbirth": "birth",
+		"firstname": "name", "lastname": "name", "fullname": "name", "surname": "name", "cardnumber": "bank", "ipaddress": "online", "password": "credential",
+	}
+	endswith(last, ending)
 }
 
 meaningless(word) if regex.match(`^[0-9]+$`, word)
@@ -85,7 +96,6 @@ names := {
 	"email": {
 		"email", "emails", "emailaddr", "emailaddress", "emailaddresses", "emailadress", "emailid", "mail", "mailaddress", "mailaddr",
 		"emailadresse", "mailadresse", "courriel", "correo", "correoelectronico", "emailadres",
-		"customeremail", "useremail", "contactemail", "customerphone", "userphone", "contactphone",
 	},
 	"name": {
 		"firstname", "lastname", "fullname", "middlename", "surname", "familyname", "givenname", "forename", "maidenname", "birthname", "realname", "nickname",

@@ -16,6 +16,13 @@ test_categories if {
 	pii.categories("") == set()
 }
 
+test_compounds if {
+	pii.categories("customeremail") == {"email"}
+	pii.categories("homephonenumber_old") == {"phone"}
+	pii.categories("voicemail") == set()
+	pii.categories("ipv4") == {"online"}
+}
+
 test_organisation_adds_names if {
 	pii.categories("kundennummer") == set()
 	pii.categories("alte_Kunden_Nummer") == {"organisation"} with data.organisation.settings as {"pii_names": {"kundennummer"}}
