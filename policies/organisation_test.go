@@ -2,6 +2,7 @@ package policies
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"strings"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/lakeweir/lakeweir/catalog"
 	"github.com/lakeweir/lakeweir/catalog/schemadiff"
@@ -428,4 +430,33 @@ test_fails if to_number("x") == 1
 	require.Equal(t, TestResult{Name: "organisation.schema_test.test_phone", At: "org/phone_test.rego:5:1"}, results[0])
 	require.Equal(t, "undefined: a condition of the test does not hold", results[1].Failure)
 	require.Contains(t, results[2].Failure, "to_number")
+}
+
+// TestPoliciesAreSafeToShare asks one set of policies from many sides; the race detector
+// looks on under make race.
+func TestPoliciesAreSafeToShare(t *testing.T) {
+	t.Parallel()
+	p := load(t, map[string]string{"phone.rego": phoneIsFine})
+	var group errgroup.Group
+	for i := range 8 {
+		group.Go(func() error {
+			source, want := "shop", catalog.Evolve
+			if i%2 == 0 {
+				source, want = "crm", catalog.Quarantine
+			}
+			table := &catalog.Table{Source: source, Name: catalog.TableName{Schema: "public", Name: "orders"}, PrimaryKey: []string{"id"}}
+			changes, err := phone.Changes(table)
+			for range 20 {
+				if err != nil {
+					return err
+				}
+				var d catalog.Decision
+				if d, err = p.Decide(t.Context(), &catalog.Source{Name: source}, table, changes); err == nil && d.Verdict != want {
+					return fmt.Errorf("%s: %s, not %s", source, d.Verdict, want)
+				}
+			}
+			return err
+		})
+	}
+	require.NoError(t, group.Wait())
 }
