@@ -26,6 +26,7 @@ var mayImport = map[string][]string{
 	"catalog/tableconfig":     {"catalog", "catalog/connectorconfig"},
 	"catalog/connectorconfig": {"catalog"},
 	"catalog/typemap":         {"catalog"},
+	"catalog/schemadiff":      {"catalog", "catalog/typemap"},
 	"catalog/registry":        {"catalog", "migrations"},
 	"catalog/":                {"catalog"},
 	"migrations":              {},
