@@ -3,37 +3,37 @@
 
 -- +goose Up
 
--- A change of a table's columns at its source, at the place from which on rows have them.
+-- Changes of a table at its source, from one place of its log on.
 create table lakeweir.schema_changes (
-    id             bigint generated always as identity primary key,
-    table_id       bigint      not null references lakeweir.tables (id) on delete cascade,
-    found_at       timestamptz not null default now(),
-    place          text        not null, -- as it is printed; '' before anything was read
-    at             jsonb       not null, -- the same as {position, offsets}
-    before_version integer     not null, -- of the columns that the lake has; 0 when it has none
-    before         jsonb, -- columns as in column_schemas
-    after          jsonb, -- null: the table is gone
-    diff           jsonb       not null,
-    evidence       jsonb       not null default '{}',
-    state          text        not null default 'pending' check (state in
+    id         bigint generated always as identity primary key,
+    table_id   bigint      not null references lakeweir.tables (id) on delete cascade,
+    found_at   timestamptz not null default now(),
+    place      text        not null, -- as it is printed; '' before anything was read
+    at         jsonb       not null, -- the same as {position, offsets}
+    before     jsonb, -- the table as it was declared; null: not known
+    after      jsonb, -- null: it is gone
+    changes    jsonb       not null, -- what is different, one by one
+    evidence   jsonb       not null default '{}',
+    state      text        not null default 'pending' check (state in
         ('pending', 'evolving', 'held', 'quarantined', 'approved', 'rejected', 'applied', 'superseded')),
-    since          timestamptz not null default now(), -- of the state
-    applied_at     timestamptz
+    since      timestamptz not null default now(), -- of the state
+    applied_at timestamptz
 );
 create index schema_changes_by_table on lakeweir.schema_changes (table_id, id desc);
 create unique index schema_changes_open on lakeweir.schema_changes (table_id, place) where state not in ('applied', 'superseded');
 
--- Every verdict of a policy and every word of a person on one.
+-- Every verdict of the policies on them, and every word of a person.
 create table lakeweir.schema_decisions (
     change_id bigint      not null references lakeweir.schema_changes (id) on delete cascade,
     id        bigint generated always as identity,
     at        timestamptz not null default now(),
     verdict   text        not null check (verdict in ('evolve', 'hold', 'quarantine', 'approve', 'reject')),
-    rule      text        not null default '',
-    input     jsonb, -- what the policy was given
+    rule      text        not null default '', -- those that decided; '' for a person
+    judged    jsonb, -- what every rule said; null for a person
+    input     jsonb, -- what the policies were given; null for a person
     actor     text        not null,
     reason    text        not null default '',
-    mapping   jsonb, -- how the change is to be made, where that has to be said
+    mappings  jsonb, -- how columns are to follow, where a person says it
     primary key (change_id, id)
 );
 

@@ -26,7 +26,7 @@ const (
 	MaybeMissing  EventKind = "maybe_missing"  // Debezium may have left out rows before a record; detail: partition, offset, lsn, sequence, txId, rows, run, nextRun, message, hint
 	Partitions    EventKind = "partitions"     // partitions came with rows, or went with some; detail: attached or gone; repaired once it is mended
 
-	SchemaChanged     EventKind = "schema_change" // the source's columns changed, or somebody decided on it; detail: id, from, to; columns, verdict, rule, by, message
+	SchemaChanged     EventKind = "schema_change" // the source's columns changed, or somebody decided on it; detail: id, from, to; changes, verdict, rule, by, message
 	QuarantineChanged EventKind = "quarantine"    // what comes for it is parked, or handed back; detail: id, from, to; code, message, hint, by, runs, abandoned
 )
 

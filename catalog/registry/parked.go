@@ -3,8 +3,6 @@ package registry
 import (
 	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
@@ -78,7 +76,7 @@ func (r *Registry) ParkedRuns(ctx context.Context, id int64, after uint64, most 
 			return p, err
 		}
 		p.Seq, p.Digest = uint64(seq), bytes.Clone(p.Digest)
-		if err := errors.Join(json.Unmarshal([]byte(from), &p.From), json.Unmarshal([]byte(to), &p.To)); err != nil {
+		if err := unmarshal(docInto{from, &p.From}, docInto{to, &p.To}); err != nil {
 			return p, fmt.Errorf("read run %d of quarantine %d: %w", seq, id, err)
 		}
 		return p, nil

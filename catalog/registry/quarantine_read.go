@@ -2,8 +2,6 @@ package registry
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
@@ -73,8 +71,7 @@ func scanQuarantine(row pgx.CollectableRow) (q Quarantine, err error) {
 	if asked != nil {
 		q.Asked = &ReleaseRequest{At: *asked, By: askedBy, Reason: askedFor}
 	}
-	err = errors.Join(json.Unmarshal([]byte(evidence), &q.Evidence), json.Unmarshal([]byte(place), &q.At), json.Unmarshal([]byte(through), &q.Parked.Through))
-	if err != nil {
+	if err := unmarshal(docInto{evidence, &q.Evidence}, docInto{place, &q.At}, docInto{through, &q.Parked.Through}); err != nil {
 		return q, fmt.Errorf("read quarantine %d: %w", q.ID, err)
 	}
 	return q, nil

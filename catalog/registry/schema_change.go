@@ -20,9 +20,9 @@ type ChangeState string
 // source has changed back.
 const (
 	ChangePending     ChangeState = "pending"     // found; nobody has judged it
-	ChangeEvolving    ChangeState = "evolving"    // a policy lets the lake follow
+	ChangeEvolving    ChangeState = "evolving"    // the policies let the lake follow
 	ChangeHeld        ChangeState = "held"        // a person is to approve it
-	ChangeQuarantined ChangeState = "quarantined" // a policy says no
+	ChangeQuarantined ChangeState = "quarantined" // the policies say no
 	ChangeApproved    ChangeState = "approved"    // a person lets the lake follow
 	ChangeRejected    ChangeState = "rejected"    // a person says no
 	ChangeApplied     ChangeState = "applied"     // the lake has followed
@@ -35,23 +35,23 @@ func (s ChangeState) Ended() bool { return s == ChangeApplied || s == ChangeSupe
 // Allowed reports whether the lake is to follow a change in this state.
 func (s ChangeState) Allowed() bool { return s == ChangeEvolving || s == ChangeApproved }
 
-// SchemaChange is a change of a table's columns at its source.
+// SchemaChange is what changed of a table at its source, at one place of its log. The
+// lake follows all of it or none.
 type SchemaChange struct {
 	ID      int64  // set by RecordSchemaChange
 	Source  string // set by reads
 	Table   string // catalog.TableName.String()
 	FoundAt time.Time
-	// At is the place of the first change of the table that has the new columns.
+	// At is the place of the first change of a row that may be of the new shape.
 	At catalog.Place
-	// Before are the columns that the lake has, nil when it has none; After are the
-	// source's, nil when the table is gone.
-	Before, After *catalog.Schema
-	Diff          json.RawMessage // what is different, in the form of who found it; never a row's value
+	// Before is nil when it is not known, After when the table is gone.
+	Before, After *catalog.Definition
+	Changes       []catalog.SchemaChange
 	Evidence      Evidence
 	State         ChangeState
-	Since         time.Time  // of the state
-	AppliedAt     time.Time  // zero until the lake has followed
-	Decisions     []Decision // the oldest first; lists have the newest alone
+	Since         time.Time        // of the state
+	AppliedAt     time.Time        // zero until the lake has followed
+	Decisions     []SchemaDecision // the oldest first; lists have the newest alone
 }
 
 // Evidence says what shows a change or a fault. It has no place for a value of a row.
@@ -63,20 +63,23 @@ type Evidence struct {
 }
 
 // RecordSchemaChange keeps a change that was found, as pending, and returns it as it is
-// kept. A change to the same columns that was found at the same place before, and that
-// nothing has superseded, is returned as it is by now: a worker that starts again
-// learns what was decided. Another open one at that place is superseded. It is durable
-// when it returns, and fails with table.not_found when the registry does not know the
-// table.
+// kept. One that leads to the same definition and was found at the same place before is
+// returned as it is by now, unless it was superseded: a worker that starts again learns
+// what was decided. Another open one at that place is superseded. It is durable when it
+// returns, and fails with table.not_found when the registry does not know the table.
 func (r *Registry) RecordSchemaChange(ctx context.Context, source string, c SchemaChange) (*SchemaChange, error) {
-	if c.Diff == nil {
-		c.Diff = json.RawMessage("[]")
+	if c.Changes == nil {
+		c.Changes = []catalog.SchemaChange{}
 	}
-	before, after, err := schemaTexts(c.Before, c.After)
+	docs, err := texts(c.At, c.Changes, c.Evidence)
 	if err != nil {
 		return nil, err
 	}
-	docs, err := texts(c.At, c.Diff, c.Evidence)
+	before, err := textUnlessNil(c.Before)
+	if err != nil {
+		return nil, err
+	}
+	after, err := textUnlessNil(c.After)
 	if err != nil {
 		return nil, err
 	}
@@ -90,17 +93,17 @@ func (r *Registry) RecordSchemaChange(ctx context.Context, source string, c Sche
 			c.ID = known
 			return err
 		}
-		var version int
-		if c.Before != nil {
-			version = c.Before.Version
-		}
-		err = tx.QueryRow(ctx, `insert into lakeweir.schema_changes (table_id, place, at, before_version, before, after, diff, evidence)
-			values ($1, $2, $3::text::jsonb, $4, $5::text::jsonb, $6::text::jsonb, $7::text::jsonb, $8::text::jsonb) returning id`,
-			table, c.At.String(), docs[0], version, before, after, docs[1], docs[2]).Scan(&c.ID)
+		err = tx.QueryRow(ctx, `insert into lakeweir.schema_changes (table_id, place, at, before, after, changes, evidence)
+			values ($1, $2, $3::text::jsonb, $4::text::jsonb, $5::text::jsonb, $6::text::jsonb, $7::text::jsonb) returning id`,
+			table, c.At.String(), docs[0], before, after, docs[1], docs[2]).Scan(&c.ID)
 		if err != nil {
 			return fmt.Errorf("keep a schema change of %s/%s: %w", source, c.Table, err)
 		}
-		return addEvent(ctx, tx, table, SchemaChanged, map[string]any{"id": c.ID, "to": ChangePending, "columns": c.Evidence.Columns})
+		lines := make([]string, len(c.Changes))
+		for i := range c.Changes {
+			lines[i] = c.Changes[i].String()
+		}
+		return addEvent(ctx, tx, table, SchemaChanged, map[string]any{"id": c.ID, "to": ChangePending, "changes": lines})
 	})
 	if err != nil {
 		return nil, err
@@ -109,9 +112,9 @@ func (r *Registry) RecordSchemaChange(ctx context.Context, source string, c Sche
 }
 
 // knownAt returns the change of a table that was found at a place and leads to the
-// columns, 0 when there is none; open ones that lead elsewhere are superseded.
-func knownAt(ctx context.Context, tx pgx.Tx, table int64, place string, after *catalog.Schema) (int64, error) {
-	rows, err := tx.Query(ctx, `select id, state, after::text from lakeweir.schema_changes
+// definition, 0 when there is none; open ones that lead elsewhere are superseded.
+func knownAt(ctx context.Context, tx pgx.Tx, table int64, place string, after *catalog.Definition) (known int64, err error) {
+	rows, err := tx.Query(ctx, `select id, state, coalesce(after::text, 'null') from lakeweir.schema_changes
 		where table_id = $1 and place = $2 and state <> 'superseded' order by id desc`, table, place)
 	if err != nil {
 		return 0, fmt.Errorf("look for the schema change: %w", err)
@@ -119,7 +122,7 @@ func knownAt(ctx context.Context, tx pgx.Tx, table int64, place string, after *c
 	type found struct {
 		id    int64
 		state ChangeState
-		after *string
+		after string
 	}
 	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (f found, err error) {
 		return f, row.Scan(&f.id, &f.state, &f.after)
@@ -127,24 +130,21 @@ func knownAt(ctx context.Context, tx pgx.Tx, table int64, place string, after *c
 	if err != nil {
 		return 0, fmt.Errorf("look for the schema change: %w", err)
 	}
-	var known int64
 	for _, f := range all {
-		same := f.after == nil && after == nil
-		if f.after != nil && after != nil {
-			if same, err = sameJSON([]byte(*f.after), docOf(after)); err != nil {
-				return 0, err
-			}
+		same, err := sameJSON([]byte(f.after), after)
+		if err != nil {
+			return 0, err
 		}
 		switch {
-		case same && known == 0:
-			known = f.id
+		case same:
+			return f.id, nil
 		case !f.state.Ended():
 			if err := supersede(ctx, tx, f.id, table, f.state, "another change was found at its place"); err != nil {
 				return 0, err
 			}
 		}
 	}
-	return known, nil
+	return 0, nil
 }
 
 // MarkSchemaApplied says that the lake has followed a change that it was allowed to. It
@@ -159,7 +159,7 @@ func (r *Registry) MarkSchemaApplied(ctx context.Context, id int64) error {
 			return c.refuse("be applied")
 		}
 		if _, err := tx.Exec(ctx, `update lakeweir.schema_changes set state = 'applied', since = now(), applied_at = now() where id = $1`, id); err != nil {
-			return err
+			return fmt.Errorf("mark schema change %d as applied: %w", id, err)
 		}
 		return addEvent(ctx, tx, c.table, SchemaChanged, map[string]any{"id": id, "from": c.state, "to": ChangeApplied})
 	})
@@ -186,7 +186,7 @@ func supersede(ctx context.Context, tx pgx.Tx, id, table int64, from ChangeState
 	return addEvent(ctx, tx, table, SchemaChanged, map[string]any{"id": id, "from": from, "to": ChangeSuperseded, "message": storable(reason)})
 }
 
-// changeHead is what a decision depends on.
+// changeHead is what a step depends on.
 type changeHead struct {
 	id, table int64
 	name      string
@@ -217,4 +217,28 @@ func (r *Registry) changeState(ctx context.Context, id int64, do func(ctx contex
 func noSchemaChange(id int64) error {
 	return catalog.Errorf(catalog.NotFound, catalog.CodeNoSchemaChange, "lakeweir schema list shows those it knows",
 		"the registry knows no schema change %d", id)
+}
+
+// texts writes values as JSON texts, for parameters that are cast to jsonb.
+func texts(values ...any) ([]string, error) {
+	out := make([]string, len(values))
+	for i, v := range values {
+		b, err := json.Marshal(v)
+		if err != nil {
+			return nil, err
+		}
+		out[i] = string(b)
+	}
+	return out, nil
+}
+
+func textUnlessNil[T any](v *T) (*string, error) {
+	if v == nil {
+		return nil, nil //nolint:nilnil // NULL
+	}
+	doc, err := texts(v)
+	if err != nil {
+		return nil, err
+	}
+	return &doc[0], nil
 }

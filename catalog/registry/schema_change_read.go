@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-
-	"github.com/lakeweir/lakeweir/catalog"
 )
 
 const (
@@ -18,8 +16,10 @@ const (
 )
 
 const selectSchemaChanges = `
-select c.id, t.source, t.name, c.found_at, c.at::text, c.before_version, c.before::text, c.after::text, c.diff::text, c.evidence::text,
-	c.state, c.since, c.applied_at, d.at, d.verdict, d.rule, d.input::text, d.actor, d.reason, d.mapping::text
+select c.id, t.source, t.name, c.found_at, c.at::text, coalesce(c.before::text, 'null'), coalesce(c.after::text, 'null'),
+	c.changes::text, c.evidence::text, c.state, c.since, c.applied_at,
+	coalesce(d.at, 'epoch'), coalesce(d.verdict, ''), coalesce(d.rule, ''), coalesce(d.judged::text, 'null'), d.input::text,
+	coalesce(d.actor, ''), coalesce(d.reason, ''), coalesce(d.mappings::text, 'null')
 from lakeweir.schema_changes c join lakeweir.tables t on t.id = c.table_id
 left join lateral (select * from lakeweir.schema_decisions d where d.change_id = c.id order by d.id desc limit 1) d on true `
 
@@ -56,15 +56,17 @@ func (r *Registry) SchemaChange(ctx context.Context, id int64) (*SchemaChange, e
 		if err != nil {
 			return fmt.Errorf("read schema change %d: %w", id, err)
 		}
-		rows, err = tx.Query(ctx, `select at, verdict, rule, input::text, actor, reason, mapping::text
+		rows, err = tx.Query(ctx, `select at, verdict, rule, coalesce(judged::text, 'null'), input::text, actor, reason, coalesce(mappings::text, 'null')
 			from lakeweir.schema_decisions where change_id = $1 order by id`, id)
 		if err != nil {
 			return fmt.Errorf("read the decisions on schema change %d: %w", id, err)
 		}
-		out.Decisions, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (Decision, error) {
+		out.Decisions, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (SchemaDecision, error) {
 			var d decisionRow
-			err := row.Scan(&d.at, &d.verdict, &d.rule, &d.input, &d.actor, &d.reason, &d.mapping)
-			return d.decision(), err
+			if err := row.Scan(d.into()...); err != nil {
+				return SchemaDecision{}, err
+			}
+			return d.decision()
 		})
 		return err
 	})
@@ -85,49 +87,59 @@ func (r *Registry) schemaChanges(ctx context.Context, where string, args ...any)
 	return out, r.fault(ctx, err)
 }
 
-// decisionRow is a Decision as it comes from SQL; NULLs where there is none.
-type decisionRow struct {
-	at                                           *time.Time
-	verdict, rule, input, actor, reason, mapping *string
-}
-
-func (d *decisionRow) decision() Decision {
-	out := Decision{At: at(d.at), Input: raw(d.input), Mapping: raw(d.mapping)}
-	if d.verdict != nil {
-		out.Verdict, out.Rule, out.Actor, out.Reason = Verdict(*d.verdict), *d.rule, *d.actor, *d.reason
-	}
-	return out
-}
-
 func scanSchemaChange(row pgx.CollectableRow) (c SchemaChange, err error) {
-	var place, diff, evidence string
-	var version int
-	var before, after *string
+	var place, before, after, changes, evidence string
 	var applied *time.Time
 	var d decisionRow
-	err = row.Scan(&c.ID, &c.Source, &c.Table, &c.FoundAt, &place, &version, &before, &after, &diff, &evidence,
-		&c.State, &c.Since, &applied, &d.at, &d.verdict, &d.rule, &d.input, &d.actor, &d.reason, &d.mapping)
+	err = row.Scan(append([]any{
+		&c.ID, &c.Source, &c.Table, &c.FoundAt, &place, &before, &after, &changes, &evidence, &c.State, &c.Since, &applied,
+	}, d.into()...)...)
 	if err != nil {
 		return c, err
 	}
-	c.Diff, c.AppliedAt = json.RawMessage(diff), at(applied)
-	if d.verdict != nil {
-		c.Decisions = []Decision{d.decision()}
+	c.AppliedAt = at(applied)
+	err = unmarshal(docInto{place, &c.At}, docInto{before, &c.Before}, docInto{after, &c.After}, docInto{changes, &c.Changes}, docInto{evidence, &c.Evidence})
+	if err == nil && d.Verdict != "" {
+		c.Decisions = make([]SchemaDecision, 1)
+		c.Decisions[0], err = d.decision()
 	}
-	if err := errors.Join(json.Unmarshal([]byte(place), &c.At), json.Unmarshal([]byte(evidence), &c.Evidence)); err != nil {
+	if err != nil {
 		return c, fmt.Errorf("read schema change %d: %w", c.ID, err)
 	}
-	for _, s := range []struct {
-		text    *string
-		version int
-		into    **catalog.Schema
-	}{{before, version, &c.Before}, {after, 0, &c.After}} {
-		if s.text == nil {
-			continue
-		}
-		if *s.into, err = readSchema(s.version, *s.text); err != nil {
-			return c, fmt.Errorf("read schema change %d: %w", c.ID, err)
+	return c, nil
+}
+
+// decisionRow is a SchemaDecision on its way from SQL.
+type decisionRow struct {
+	SchemaDecision
+
+	judged, mappings string
+	input            *string
+}
+
+func (d *decisionRow) into() []any {
+	return []any{&d.At, &d.Verdict, &d.Rule, &d.judged, &d.input, &d.Actor, &d.Reason, &d.mappings}
+}
+
+func (d *decisionRow) decision() (SchemaDecision, error) {
+	if d.input != nil {
+		d.Input = json.RawMessage(*d.input)
+	}
+	err := unmarshal(docInto{d.judged, &d.Judged}, docInto{d.mappings, &d.Mappings})
+	return d.SchemaDecision, err
+}
+
+// docInto is a document, and where it goes.
+type docInto struct {
+	text string
+	into any
+}
+
+func unmarshal(docs ...docInto) error {
+	for _, d := range docs {
+		if err := json.Unmarshal([]byte(d.text), d.into); err != nil {
+			return err
 		}
 	}
-	return c, nil
+	return nil
 }
