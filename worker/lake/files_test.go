@@ -17,20 +17,17 @@ import (
 	"github.com/lakeweir/lakeweir/worker/lake/laketest"
 )
 
-// s3Lake opens a lake in a bucket of its own, which the returned backend shows.
-func s3Lake(t *testing.T, catalogURI string) (*Lake, *s3mem.Backend) {
+// s3Lake opens a lake in a bucket of its own.
+func s3Lake(t *testing.T) *Lake {
 	t.Helper()
 	backend := s3mem.New()
 	require.NoError(t, backend.CreateBucket("lake"))
 	s3 := httptest.NewServer(gofakes3.New(backend).Server())
 	t.Cleanup(s3.Close)
-	if catalogURI == "" {
-		catalogURI = "sqlite://" + filepath.Join(t.TempDir(), "catalog.db")
-	}
 	return openConfig(t, Config{
-		Catalog: catalogURI, Warehouse: "s3://lake/ware house/",
+		Catalog: "sqlite://" + filepath.Join(t.TempDir(), "catalog.db"), Warehouse: "s3://lake/ware house/",
 		Properties: map[string]string{"s3.endpoint": s3.URL, "s3.access-key-id": "key", "s3.secret-access-key": "secret", "s3.region": "us-east-1"},
-	}), backend
+	})
 }
 
 func openFiles(t *testing.T, l *Lake) *Files {
@@ -45,32 +42,37 @@ func openFiles(t *testing.T, l *Lake) *Files {
 
 func TestFilesBesideTheTables(t *testing.T) {
 	t.Parallel()
-	for name, open := range map[string]func(*testing.T) *Lake{
-		"local": func(t *testing.T) *Lake { return open(t, t.TempDir()) },
-		"a folder with odd characters": func(t *testing.T) *Lake {
-			dir := filepath.Join(t.TempDir(), "ware house#1%20")
-			return openConfig(t, Config{Catalog: "sqlite://" + filepath.Join(t.TempDir(), "catalog.db"), Warehouse: dir})
-		},
-		"s3": func(t *testing.T) *Lake { l, _ := s3Lake(t, ""); return l },
-		"a REST catalog that alone knows where": func(t *testing.T) *Lake {
-			backing := openAt(t)
-			server := httptest.NewServer(laketest.Serve(backing.cat))
-			t.Cleanup(server.Close)
-			l := openConfig(t, Config{Catalog: server.URL})
-			_, err := l.ParkFolder(t.Context(), source(3), ordersTable().Name)
-			require.Equal(t, catalog.CodeLakeConfig, catalog.Public(err).Code, "there is no bronze yet that would tell")
-			openLayers(t, l, 3, ordersTable(), ordersSchema())
-			return l
-		},
+	for name, l := range map[string]*Lake{
+		"local":                                 open(t, t.TempDir()),
+		"a folder with odd characters":          oddLake(t),
+		"s3":                                    s3Lake(t),
+		"a REST catalog that alone knows where": knowingLake(t),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			useFiles(t, openFiles(t, open(t)))
+			useFiles(t, openFiles(t, l))
 		})
 	}
 }
 
-func openAt(t *testing.T) *Lake { t.Helper(); return open(t, t.TempDir()) }
+func oddLake(t *testing.T) *Lake {
+	t.Helper()
+	return openConfig(t, Config{
+		Catalog: "sqlite://" + filepath.Join(t.TempDir(), "catalog.db"), Warehouse: filepath.Join(t.TempDir(), "ware house#1%20"),
+	})
+}
+
+// knowingLake is one whose REST catalog alone knows where its warehouse is.
+func knowingLake(t *testing.T) *Lake {
+	t.Helper()
+	server := httptest.NewServer(laketest.Serve(open(t, t.TempDir()).cat))
+	t.Cleanup(server.Close)
+	l := openConfig(t, Config{Catalog: server.URL})
+	_, err := l.ParkFolder(t.Context(), source(3), ordersTable().Name)
+	require.Equal(t, catalog.CodeLakeConfig, catalog.Public(err).Code, "there is no bronze yet that would tell")
+	openLayers(t, l, 3, ordersTable(), ordersSchema())
+	return l
+}
 
 func useFiles(t *testing.T, f *Files) {
 	t.Helper()

@@ -112,8 +112,8 @@ func run(seq uint64, data string) Run {
 
 func lotOf(store Store, index Index) *Lot { return New(scope, NewKey(), store, index) }
 
-func read(t require.TestingT, l *Lot, after, through uint64) (out []Run, err error) {
-	for r, err := range l.Runs(context.Background(), after, through) { //nolint:forbidigo // of a property
+func read(l *Lot, after, through uint64) (out []Run, err error) {
+	for r, err := range l.Runs(context.Background(), after, through) {
 		if err != nil {
 			return out, err
 		}
@@ -133,7 +133,7 @@ func TestRunsComeBackInOrder(t *testing.T) {
 	}
 	for after := range want {
 		for through := after; through <= len(want); through++ {
-			got, err := read(t, l, uint64(after), uint64(through))
+			got, err := read(l, uint64(after), uint64(through))
 			require.NoError(t, err)
 			require.Len(t, got, through-after)
 			for i, r := range got {
@@ -171,7 +171,7 @@ func TestWhatIsMissingOrSwappedIsSaid(t *testing.T) {
 		"another attempt's file": {func(s *folders, n *notes) { s.files[n.runs[3].File] = s.files["stray"] }, catalog.CodeParkDamaged, 3},
 		"a file of another quarantine": {func(s *folders, n *notes) {
 			other := New(Scope{scope.Source, scope.Table, 8}, NewKey(), s, &notes{})
-			_ = other.Park(context.Background(), run(1, "x")) //nolint:forbidigo // of a table of cases
+			_ = other.Park(context.Background(), run(1, "x"))
 			for name, b := range maps.Clone(s.files) {
 				if strings.HasPrefix(name, "8-") {
 					s.files[n.runs[0].File] = b
@@ -190,7 +190,7 @@ func TestWhatIsMissingOrSwappedIsSaid(t *testing.T) {
 			require.NoError(t, err)
 			store.files["stray"] = stray
 			c.trouble(store, index)
-			got, err := read(t, l, 0, 4)
+			got, err := read(l, 0, 4)
 			require.Equal(t, c.code, code(err))
 			require.NotEmpty(t, catalog.Public(err).Hint)
 			require.Len(t, got, c.after)
@@ -205,7 +205,7 @@ func TestTroubleOfTheStoreIsNoDamage(t *testing.T) {
 	require.NoError(t, l.Park(t.Context(), run(1, "x")))
 	down := catalog.Errorf(catalog.Unavailable, catalog.CodeLakeUnavailable, "", "down")
 	store.fails = func(string, string) error { return down }
-	_, err := read(t, l, 0, 1)
+	_, err := read(l, 0, 1)
 	require.ErrorIs(t, err, down)
 	require.ErrorIs(t, l.Park(t.Context(), run(2, "x")), down)
 	require.ErrorIs(t, l.Sweep(t.Context(), 1), down)
@@ -231,7 +231,7 @@ func TestARunCountsOnceWhateverFails(t *testing.T) {
 		l := New(scope, key, store, index)
 		total := rapid.Uint64Range(1, 6).Draw(t, "runs")
 		for seq := uint64(1); seq <= total; {
-			err := l.Park(context.Background(), run(seq, fmt.Sprint("run ", seq))) //nolint:forbidigo // of a property
+			err := l.Park(context.Background(), run(seq, fmt.Sprint("run ", seq)))
 			switch {
 			case err == nil:
 				seq++
@@ -240,9 +240,9 @@ func TestARunCountsOnceWhateverFails(t *testing.T) {
 			}
 		}
 		store.fails, index.fails, index.lost = nil, nil, nil
-		require.NoError(t, l.Sweep(context.Background(), total)) //nolint:forbidigo // of a property
+		require.NoError(t, l.Sweep(context.Background(), total))
 		require.Len(t, store.files, int(total))
-		got, err := read(t, l, 0, total)
+		got, err := read(l, 0, total)
 		require.NoError(t, err)
 		for i, r := range got {
 			require.Equal(t, fmt.Sprint("run ", i+1), string(r.Data))

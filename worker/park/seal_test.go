@@ -2,6 +2,7 @@ package park
 
 import (
 	"bytes"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -102,15 +103,12 @@ func (x xor) Seal(plain []byte) string {
 	for _, b := range plain {
 		out = append(out, b^byte(x))
 	}
-	return fmt.Sprintf("%x", out)
+	return hex.EncodeToString(out)
 }
 
 func (x xor) Open(sealed string) ([]byte, error) {
-	var out []byte
-	if _, err := fmt.Sscanf(sealed, "%x", &out); err != nil {
-		return nil, err
-	}
-	if out[0] != byte(x) {
+	out, err := hex.DecodeString(sealed)
+	if err != nil || len(out) == 0 || out[0] != byte(x) {
 		return nil, fmt.Errorf("another key than %d", x)
 	}
 	for i := range out {
