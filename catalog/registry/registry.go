@@ -110,10 +110,10 @@ func (r *Registry) durably(ctx context.Context, do func(ctx context.Context, tx 
 	})
 }
 
-// lockTable returns the number of a table, whose row it locks, or fails with
-// table.not_found.
+// lockTable returns the number of a table, whose row it locks against others that do so,
+// and not against those that only refer to it. It fails with table.not_found.
 func lockTable(ctx context.Context, tx pgx.Tx, source, table string) (id int64, err error) {
-	err = tx.QueryRow(ctx, `select id from lakeweir.tables where source = $1 and name = $2 for update`, source, table).Scan(&id)
+	err = tx.QueryRow(ctx, `select id from lakeweir.tables where source = $1 and name = $2 for no key update`, source, table).Scan(&id)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return 0, noTable(source, table)
 	}
