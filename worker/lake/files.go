@@ -228,18 +228,27 @@ func (f *Files) Delete(ctx context.Context, names ...string) error {
 		return err
 	}
 	var failed []error
+	uris := make([]string, 0, len(names))
 	folders := map[string]bool{}
 	for _, name := range names {
 		at, err := f.uri(name)
-		if err == nil {
-			if err = files.Remove(at); errors.Is(err, fs.ErrNotExist) {
-				err = nil
-			}
-			err = f.unavailable(ctx, err, at, "removed")
+		if err != nil {
+			failed = append(failed, err)
+			continue
 		}
-		failed = append(failed, err)
+		uris = append(uris, at)
 		for folder := path.Dir(name); folder != "."; folder = path.Dir(folder) {
 			folders[folder] = true
+		}
+	}
+	if bulk, ok := files.(icebergio.BulkRemovableIO); ok {
+		_, err := bulk.DeleteFiles(ctx, uris)
+		failed = append(failed, f.unavailable(ctx, err, f.folder, "removed"))
+	} else {
+		for _, at := range uris {
+			if err := files.Remove(at); !errors.Is(err, fs.ErrNotExist) {
+				failed = append(failed, f.unavailable(ctx, err, at, "removed"))
+			}
 		}
 	}
 	for folder := range folders {

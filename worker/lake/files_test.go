@@ -3,6 +3,7 @@ package lake
 import (
 	"context"
 	"io/fs"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -139,4 +140,29 @@ func TestAFileIsNotThereBeforeTheDiskSaysSo(t *testing.T) {
 	}
 	require.NoError(t, f.Put(t.Context(), "1/1", []byte("sealed")))
 	require.True(t, f.synced[filepath.Join(dir, "warehouse", "_lakeweir")], "the folders that were made are on the disk")
+}
+
+func TestAWarehouseThatIsAwayIsUnavailable(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.NotFoundHandler())
+	l := openConfig(t, Config{
+		Catalog: "sqlite://" + filepath.Join(t.TempDir(), "catalog.db"), Warehouse: "s3://lake/wh",
+		Properties: map[string]string{"s3.endpoint": server.URL, "s3.access-key-id": "key", "s3.secret-access-key": "s3cr3t", "s3.region": "us-east-1"},
+	})
+	f := openFiles(t, l)
+	server.Close()
+	for what, do := range map[string]func(context.Context) error{
+		"put":    func(ctx context.Context) error { return f.Put(ctx, "1/1", []byte("sealed")) },
+		"get":    func(ctx context.Context) error { _, err := f.Get(ctx, "1/1", 10); return err },
+		"list":   func(ctx context.Context) error { _, err := f.List(ctx, "1"); return err },
+		"delete": func(ctx context.Context) error { return f.Delete(ctx, "1/1") },
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			err := do(t.Context())
+			require.Equal(t, catalog.CodeLakeUnavailable, catalog.Public(err).Code)
+			require.NotErrorIs(t, err, fs.ErrNotExist)
+			require.NotContains(t, err.Error(), "s3cr3t")
+		})
+	}
 }
