@@ -56,6 +56,9 @@ func (r *Registry) SchemaChange(ctx context.Context, id int64) (*SchemaChange, e
 		if err != nil {
 			return fmt.Errorf("read schema change %d: %w", id, err)
 		}
+		if out.Decisions == nil {
+			return nil
+		}
 		rows, err = tx.Query(ctx, `select at, verdict, rule, coalesce(judged::text, 'null'), input::text, actor, reason, coalesce(mappings::text, 'null')
 			from lakeweir.schema_decisions where change_id = $1 order by id`, id)
 		if err != nil {

@@ -19,11 +19,11 @@ var scope = Scope{Source: "shop", Table: "public.orders", Quarantine: 7}
 func code(err error) catalog.Code { return catalog.Public(err).Code }
 
 func drawScope(t *rapid.T, name string) Scope {
-	// Few letters, so that names that only differ in where one ends come up.
+	// So few that two are often alike, or differ only in where one name ends.
 	return Scope{
-		Source:     rapid.StringMatching(`[ab/.]{0,3}`).Draw(t, name+" source"),
-		Table:      rapid.StringMatching(`[ab/.]{0,3}`).Draw(t, name+" table"),
-		Quarantine: rapid.Int64Range(1, 3).Draw(t, name+" quarantine"),
+		Source:     rapid.SampledFrom([]string{"", "a", "aa"}).Draw(t, name+" source"),
+		Table:      rapid.SampledFrom([]string{"", "a", "aa"}).Draw(t, name+" table"),
+		Quarantine: rapid.Int64Range(1, 2).Draw(t, name+" quarantine"),
 	}
 }
 
@@ -31,7 +31,7 @@ func TestARunOpensAsWhatItWasSealedAsAndAsNothingElse(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		k, data := NewKey(), rapid.SliceOfN(rapid.Byte(), 0, 5000).Draw(t, "data")
-		s, seq := drawScope(t, "sealed"), rapid.Uint64Range(1, 4).Draw(t, "seq")
+		s, seq := drawScope(t, "sealed"), rapid.Uint64Range(1, 2).Draw(t, "seq")
 		file, err := seal(k, s, seq, data)
 		require.NoError(t, err)
 		got, err := open(k, s, seq, file)
@@ -42,10 +42,12 @@ func TestARunOpensAsWhatItWasSealedAsAndAsNothingElse(t *testing.T) {
 		require.NoError(t, err)
 		require.NotEqual(t, file, again, "the same is never sealed alike")
 
-		other, otherSeq := drawScope(t, "opened"), rapid.Uint64Range(1, 4).Draw(t, "other seq")
+		other, otherSeq := drawScope(t, "opened"), rapid.Uint64Range(1, 2).Draw(t, "other seq")
 		if _, err := open(k, other, otherSeq, file); other != s || otherSeq != seq {
 			require.Equal(t, catalog.CodeParkDamaged, code(err))
 			require.NotEmpty(t, catalog.Public(err).Hint)
+		} else {
+			require.NoError(t, err)
 		}
 		_, err = open(NewKey(), s, seq, file)
 		require.Equal(t, catalog.CodeParkKey, code(err))
