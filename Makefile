@@ -50,7 +50,7 @@ fault-long: ## Run 1,000 seeded fault runs; one line sums them up
 	LAKEWEIR_FAULT_RUNS=$${LAKEWEIR_FAULT_RUNS:-1000} $(GO) test -count=1 -timeout 4h -v -run '^TestFaultsLoseDoubleAndReviveNothing$$' ./worker
 
 golden: ## Rewrite golden files and generated docs from what the code says now
-	$(GO) test ./catalog/... ./cmd/... ./orchestrator/dashboard/... -update
+	$(GO) test ./catalog/... ./policies ./cmd/... ./orchestrator/dashboard/... -update
 
 generate: ## Regenerate the pages' Go code
 	$(GO) run github.com/a-h/templ/cmd/templ@$(TEMPL) generate -path orchestrator/dashboard

@@ -31,6 +31,7 @@ var mayImport = map[string][]string{
 	"catalog/":                {"catalog"},
 	"migrations":              {},
 	"policies":                {"catalog"},
+	"policies/policytest":     {"catalog", "catalog/schemadiff", "policies"},
 	"tableconfigs":            {},
 
 	// The data plane. Siblings speak in change values and the pipeline's interfaces;
@@ -66,7 +67,7 @@ var mayImport = map[string][]string{
 	"orchestrator/":                {"catalog", "catalog/", "policies", "orchestrator/"},
 	"orchestrator":                 {"catalog", "catalog/", "policies", "migrations", "orchestrator/"},
 
-	"cmd/lakeweir": {"catalog", "catalog/", "migrations", "policies", "tableconfigs", "orchestrator", "orchestrator/", "worker", "worker/"},
+	"cmd/lakeweir": {"catalog", "catalog/", "migrations", "policies", "policies/", "tableconfigs", "orchestrator", "orchestrator/", "worker", "worker/"},
 	"e2e":          {"catalog", "catalog/", "tableconfigs", "orchestrator/localpg", "e2e/"},
 	"e2e/":         {"catalog", "catalog/", "tableconfigs", "orchestrator/localpg", "e2e/"},
 	"e2e/install":  {},
@@ -80,7 +81,8 @@ var mayImport = map[string][]string{
 var onlyIn = map[string][]string{
 	"github.com/apache/iceberg-go":               {"worker/lake"},
 	"github.com/jackc/pglogrepl":                 {"worker/postgres"},
-	"github.com/goccy/go-yaml":                   {"catalog/tableconfig", "cmd/lakeweir"}, // the latter prints YAML
+	"github.com/goccy/go-yaml":                   {"catalog/tableconfig", "policies/policytest", "cmd/lakeweir"}, // the last prints YAML
+	"github.com/open-policy-agent/opa":           {"policies"},
 	"github.com/invopop/jsonschema":              {"catalog/tableconfig"},
 	"github.com/pressly/goose/v3":                {"migrations"},
 	"github.com/spf13/cobra":                     {"cmd/lakeweir"},

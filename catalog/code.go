@@ -96,6 +96,17 @@ const (
 	CodeNoQuarantine      Code = "quarantine.not_found"    // no quarantine of that number
 	CodeQuarantineState   Code = "quarantine.state"        // the quarantine is past what was asked of it, or not yet there
 
+	// Policies, and what they find: policies.
+	CodePolicyFile     Code = "policy.file"        // a file or folder of policies that cannot be read
+	CodePolicySyntax   Code = "policy.syntax"      // the file is not Rego v1
+	CodePolicyCompile  Code = "policy.compile"     // a rule that cannot be compiled: an unknown function, field or variable
+	CodePolicyContract Code = "policy.contract"    // a package or rule that nobody reads, or of another form than is read
+	CodePolicyFailed   Code = "policy.failed"      // a policy that fails, takes too long, or answers what nobody understands
+	CodePolicyFinding  Code = "policy.finding"     // a configuration that a policy objects to
+	CodePolicyTest     Code = "policy.test_failed" // a case or test of a policy fails
+	CodePolicyInput    Code = "policy.bad_input"   // what a policy is to be asked is not of the form that it sees
+	CodePolicyReview   Code = "policy.review"      // a schema change that a person has to look at
+
 	// Registry and commands.
 	CodeRegistryUnavailable Code = "registry.unavailable" // the registry's database cannot be reached
 	CodeRegistryVersion     Code = "registry.version"     // the registry was migrated by a newer, incompatible Lakeweir

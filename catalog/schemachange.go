@@ -78,7 +78,9 @@ type SchemaChange struct {
 	Tracked bool `json:"tracked"`
 	// PII is the protection that the configuration gives the column, under either name.
 	PII Protection `json:"pii,omitempty"`
-	// Lake, with the types before and after, is set for changes of type.
+	// Lake, with the types before and after, is set for changes of type, and for a new
+	// column of a name that the lake has already, of a column that was dropped. Diff sees
+	// what went in the same step; who knows of one that went before says so here.
 	Lake       LakeEffect `json:"lake,omitempty"`
 	LakeBefore string     `json:"lake_before,omitempty"`
 	LakeAfter  string     `json:"lake_after,omitempty"`
@@ -86,6 +88,9 @@ type SchemaChange struct {
 	// RenameOf names a dropped column that a new one may be under another name: the
 	// capture gives columns no numbers, so that nothing tells.
 	RenameOf string `json:"rename_of,omitempty"`
+	// Clash is what the name of a new or renamed column is one with to some reader of the
+	// lake: another column, or one of the lake's own.
+	Clash string `json:"clash,omitempty"`
 	// Content names what the values of a new column look like ("email", "iban"), as far
 	// as whoever detected the change has looked. It never holds a value.
 	Content []string `json:"content,omitempty"`

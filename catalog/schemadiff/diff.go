@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/lakeweir/lakeweir/catalog"
+	"github.com/lakeweir/lakeweir/catalog/typemap"
 )
 
 // Commands is what is known of the DDL between two definitions. The zero value knows
@@ -150,6 +151,12 @@ func (d *differ) added(now *catalog.ColumnDefinition, dropped []*catalog.ColumnD
 	default:
 		c.Rewrite = catalog.RewriteValues
 	}
+	for _, was := range dropped {
+		if was.Name == now.Name { // the lake has a column of the name, which was kept
+			before, after := d.lakeTypes(&c, was, now)
+			c.Lake, c.LakeBefore, c.LakeAfter = lakeEffect(before, after), before.String(), after.String()
+		}
+	}
 	if now.Number == 0 {
 		for _, was := range dropped {
 			if was.Number == 0 && typeClass(was, now) == classEqual {
@@ -183,7 +190,29 @@ func (d *differ) change(kind catalog.SchemaChangeKind, was, now *catalog.ColumnD
 		}
 	}
 	c.Key = c.Key || was != nil && slices.Contains(d.before.Key, was.Name)
+	if now != nil && (was == nil || was.Name != now.Name || was.Unsent) {
+		c.Clash = d.clash(now.Name)
+	}
 	return c
+}
+
+// clash returns what a new name is one with to some reader of the lake.
+func (d *differ) clash(name string) string {
+	var columns []catalog.Column
+	for _, c := range d.after.Columns {
+		if !c.Unsent {
+			columns = append(columns, catalog.Column{Name: c.Name, Type: typemap.Postgres(c.Type)})
+		}
+	}
+	for _, c := range catalog.Clashes(columns) {
+		switch name {
+		case c.Column:
+			return c.With
+		case c.With:
+			return c.Column
+		}
+	}
+	return ""
 }
 
 func (d *differ) key() {
@@ -245,10 +274,9 @@ func (d *differ) partitions() {
 	}
 }
 
-// sameDefault compares what new rows get.
+// sameDefault compares what new rows get: NULL when there is no default, or when it says
+// so and is kept for what old rows have.
 func sameDefault(a, b *catalog.Default) bool {
-	if a == nil || b == nil {
-		return a == b
-	}
-	return a.Expression == b.Expression && a.Volatility == b.Volatility
+	constant := func(d *catalog.Default) bool { return d == nil || d.Volatility == catalog.Constant }
+	return a.String() == b.String() && (constant(a) && constant(b) || a != nil && b != nil && a.Volatility == b.Volatility)
 }

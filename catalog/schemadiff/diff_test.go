@@ -38,6 +38,7 @@ func said(changes []catalog.SchemaChange) []string {
 			{c.Tracked, "tracked"},
 			{c.PII != "", string(c.PII)},
 			{c.RenameOf != "", "perhaps " + c.RenameOf},
+			{c.Clash != "", "clashes with " + c.Clash},
 		} {
 			if fact.is {
 				s = append(s, fact.text)
@@ -97,8 +98,19 @@ func TestDiffTellsEachKindOfChange(t *testing.T) {
 		"column renamed":         {func(d *catalog.Definition) { d.Columns[1].Name = "state" }, []string{"column_renamed: column status is now called state; tracked"}},
 		"dropped and added again": {
 			func(d *catalog.Definition) { d.Columns[1].Number = 4 },
-			[]string{"column_dropped: column status is gone; tracked", "column_added: column status is new: text; tracked"},
+			[]string{"column_dropped: column status is gone; tracked", "column_added: column status is new: text; same; tracked"},
 		},
+		"a name that the lake has itself": {
+			func(d *catalog.Definition) { d.Columns = append(d.Columns, column(t, 4, "Valid_From date")) },
+			[]string{"column_added: column Valid_From is new: date; clashes with valid_from"},
+		},
+		"renamed to what differs in case alone": {
+			func(d *catalog.Definition) { d.Columns[1].Name = "EMAIL" },
+			[]string{"column_renamed: column status is now called EMAIL; tracked; clashes with email"},
+		},
+		"a name that a list's elements have": {func(d *catalog.Definition) {
+			d.Columns = append(d.Columns, column(t, 4, "tags text[]"), column(t, 5, "tags.element text"))
+		}, []string{"column_added: column tags is new: text[]; clashes with tags.element", "column_added: column tags.element is new: text; clashes with tags"}},
 		"two columns swap names": {func(d *catalog.Definition) {
 			d.Columns[1].Name, d.Columns[2].Name = d.Columns[2].Name, d.Columns[1].Name
 		}, []string{"column_renamed: column status is now called email; tracked; tokenize", "column_renamed: column email is now called status; tracked; tokenize"}},
@@ -111,6 +123,9 @@ func TestDiffTellsEachKindOfChange(t *testing.T) {
 		"default set": {func(d *catalog.Definition) {
 			d.Columns[1].Default = &catalog.Default{Expression: "'new'", Volatility: catalog.Constant}
 		}, []string{"default_changed: column status: default NULL → 'new'; tracked"}},
+		"default dropped that old rows have": {func(d *catalog.Definition) {
+			d.Columns[1].Default = &catalog.Default{Expression: "NULL", Volatility: catalog.Constant, Missing: new("new")}
+		}, nil},
 		"order of columns": {func(d *catalog.Definition) { d.Columns[1], d.Columns[2] = d.Columns[2], d.Columns[1] }, nil},
 		"key moved":        {func(d *catalog.Definition) { d.Key = []string{"id", "status"} }, []string{"key_changed: primary key: (id) → (id, status); key"}},
 		"key column renamed": {func(d *catalog.Definition) {

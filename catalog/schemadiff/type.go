@@ -14,10 +14,7 @@ func (d *differ) retype(was, now *catalog.ColumnDefinition) bool {
 		return false
 	}
 	c := d.change("", was, now)
-	before, after := typemap.Postgres(was.Type), typemap.Postgres(now.Type)
-	if c.PII != "" { // what protects it is text, whatever it protects
-		before, after = catalog.Type{Kind: catalog.Text}, catalog.Type{Kind: catalog.Text}
-	}
+	before, after := d.lakeTypes(&c, was, now)
 	c.Lake, c.LakeBefore, c.LakeAfter = lakeEffect(before, after), before.String(), after.String()
 	switch {
 	case class == classWider && (c.Lake == catalog.LakeSame || c.Lake == catalog.LakePromotes):
@@ -37,6 +34,15 @@ func (d *differ) retype(was, now *catalog.ColumnDefinition) bool {
 	}
 	d.add(c)
 	return true
+}
+
+// lakeTypes are a column's types in the lake before and after. What protects a column is
+// text, whatever it protects.
+func (*differ) lakeTypes(c *catalog.SchemaChange, was, now *catalog.ColumnDefinition) (before, after catalog.Type) {
+	if c.PII != "" {
+		return catalog.Type{Kind: catalog.Text}, catalog.Type{Kind: catalog.Text}
+	}
+	return typemap.Postgres(was.Type), typemap.Postgres(now.Type)
 }
 
 // lakeEffect says what a change from one lake type to another asks of the column.

@@ -22,6 +22,24 @@ type Config struct {
 	Tables  []*catalog.Table
 	// SourceFiles and TableFiles count the files read, with and without problems.
 	SourceFiles, TableFiles int
+
+	docs map[string]*document // by file, as shown
+}
+
+// ProblemAt makes a problem of what somebody else finds wrong with a table: at the value
+// of a field ("owner", "pii.email", "track_history_columns[1]") in its file, at the
+// default in source.yaml when the value comes from there, else at the top of its file.
+func (c *Config) ProblemAt(t *catalog.Table, field string, code catalog.Code, message, hint string) *Problem {
+	d := c.docs[t.File]
+	if d == nil {
+		return &Problem{Code: code, File: t.File, Message: message, Hint: hint}
+	}
+	if s := c.Source(t.Source); s != nil && !d.has(field) {
+		if in := c.docs[s.File]; in != nil && in.has("defaults."+field) {
+			return in.problem(code, in.value("defaults."+field), message, hint)
+		}
+	}
+	return d.problem(code, d.value(field), message, hint)
 }
 
 // Source returns the source of that name, or nil.
@@ -76,7 +94,8 @@ func load(fsys fs.FS, root, name string) (*Config, Problems) {
 		l.sources(entries)
 	}
 	l.collisions()
-	slices.SortStableFunc(l.problems, compareProblems)
+	l.config.docs = l.docs
+	l.problems.Sort()
 	return l.config, l.problems
 }
 
@@ -211,6 +230,9 @@ func isYAML(name string) bool {
 	ext := strings.ToLower(path.Ext(name))
 	return ext == ".yaml" || ext == ".yml"
 }
+
+// Sort brings problems into file order: source by source, source.yaml first.
+func (ps Problems) Sort() { slices.SortStableFunc(ps, compareProblems) }
 
 // compareProblems is file order: source by source, source.yaml first.
 func compareProblems(a, b *Problem) int {

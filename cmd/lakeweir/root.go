@@ -52,6 +52,7 @@ func commands() []command {
 	return []command{
 		{groupConfigure, newValidateCommand},
 		{groupConfigure, newConfigCommand},
+		{groupConfigure, newPolicyCommand},
 		{groupConfigure, newConnectorCommand},
 		{groupRun, newDemoCommand},
 		{groupRun, newRunCommand},

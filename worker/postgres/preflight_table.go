@@ -8,12 +8,6 @@ import (
 	"github.com/lakeweir/lakeweir/catalog/typemap"
 )
 
-// ours are the columns that the lake's tables have beside the source's.
-var ours = []string{
-	"_lsn", "_updated_at", "_is_deleted", "_source_ts", "_from_snapshot", "_op", "valid_from", "valid_to", "is_current",
-	"_generation", "_commit_lsn", "_ordinal", "_tx_id", "_unavailable_columns",
-}
-
 func judgeTable(out *findings, source *catalog.Source, t *catalog.Table, f facts, have tableFacts) {
 	name := t.Name.String()
 	switch {
@@ -148,24 +142,21 @@ func judgeColumns(out *findings, t *catalog.Table, f facts, have tableFacts) {
 	judgeColumnNames(out, name, columns, have)
 }
 
-// judgeColumnNames refuses names that are one to some reader of the lake: case does
-// not count in Spark, and a list's elements are called element.
+// judgeColumnNames refuses names that are one to some reader of the lake.
 func judgeColumnNames(out *findings, name string, columns []attribute, have tableFacts) {
 	const fix = "rename the column at the source, or leave it out of the publication's column list"
-	fold := func(s string) string { return strings.ToLower(strings.ToUpper(s)) }
-	seen := map[string]string{}
-	for _, a := range columns {
-		if slices.Contains(ours, fold(a.name)) {
-			out.add(catalog.Blocks, catalog.CodeSourceColumn, name, fix, "column %s of %s has a name that the lake's table needs for itself", a.name, name)
-		}
-		if other, taken := seen[fold(a.name)]; taken {
-			out.add(catalog.Blocks, catalog.CodeSourceColumn, name, fix, "columns %s and %s of %s differ in case alone: readers of the lake that do not look at case take them for one", other, a.name, name)
-		}
-		seen[fold(a.name)] = a.name
+	named := make([]catalog.Column, len(columns))
+	for i, a := range columns {
+		named[i] = catalog.Column{Name: a.name, Type: typemap.Postgres(have.typeOf(a.name))}
 	}
-	for _, a := range columns {
-		if other, taken := seen[fold(a.name+".element")]; taken && typemap.Postgres(have.typeOf(a.name)).Kind == catalog.List {
-			out.add(catalog.Blocks, catalog.CodeSourceColumn, name, fix, "column %s of %s is called as the elements of column %s are in Iceberg", other, name, a.name)
+	for _, c := range catalog.Clashes(named) {
+		switch c.Kind {
+		case catalog.ClashReserved:
+			out.add(catalog.Blocks, catalog.CodeSourceColumn, name, fix, "column %s of %s has a name that the lake's table needs for itself", c.Column, name)
+		case catalog.ClashCase:
+			out.add(catalog.Blocks, catalog.CodeSourceColumn, name, fix, "columns %s and %s of %s differ in case alone: readers of the lake that do not look at case take them for one", c.With, c.Column, name)
+		case catalog.ClashElement:
+			out.add(catalog.Blocks, catalog.CodeSourceColumn, name, fix, "column %s of %s is called as the elements of column %s are in Iceberg", c.Column, name, c.With)
 		}
 	}
 }
