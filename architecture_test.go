@@ -42,6 +42,7 @@ var mayImport = map[string][]string{
 	"worker/privacy":   {"catalog", "catalog/typemap", "worker/change", "worker/pipeline"},
 	"worker/columnar":  {"catalog", "catalog/typemap", "worker/change"},
 	"worker/keyindex":  {"catalog", "worker/change"},
+	"worker/park":      {"catalog"},
 	"worker/pipeline":  {"catalog", "catalog/typemap", "worker/change", "worker/fold"},
 	"worker/pipeline/": {"catalog", "worker/change", "worker/fold", "worker/fold/foldtest", "worker/pipeline"},
 	"worker/postgres":  {"catalog", "catalog/typemap", "worker/change", "worker/pipeline"},

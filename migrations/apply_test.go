@@ -125,6 +125,37 @@ func TestAFailedMigrationLeavesNothingOfItself(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// TestSkipsOfTopicsStay brings a registry up to date that has some already.
+func TestSkipsOfTopicsStay(t *testing.T) {
+	t.Parallel()
+	cfg, conn := newDatabase(t)
+	older := fstest.MapFS{}
+	for _, n := range numbers(t, files) {
+		b, err := fs.ReadFile(files, n)
+		require.NoError(t, err)
+		if n < "00006" {
+			older[n] = &fstest.MapFile{Data: b}
+		}
+	}
+	_, err := apply(t.Context(), cfg, older)
+	require.NoError(t, err)
+	_, err = conn.Exec(t.Context(), `insert into lakeweir.sources (name, kind, capture, config) values ('shop', '', '', '{}');
+		insert into lakeweir.tables (source, schema_name, table_name, owner, tier, config) values ('shop', 'public', 'orders', '', '', '{}');
+		insert into lakeweir.skips (table_id, partition, "offset", reason, actor) values (1, 0, 7, 'broken', 'ann')`)
+	require.NoError(t, err)
+	_, err = Apply(t.Context(), cfg)
+	require.NoError(t, err)
+	// As an older Lakeweir writes it.
+	tag, err := conn.Exec(t.Context(), `insert into lakeweir.skips (table_id, partition, "offset", reason, actor)
+		values (1, 0, 7, 'again', 'bob'), (1, 1, 7, 'another', 'bob') on conflict do nothing`)
+	require.NoError(t, err)
+	require.EqualValues(t, 1, tag.RowsAffected())
+	for _, bad := range []string{"null, 7, null", "0, null, null", "0, 8, 'g1 0/1 #1'", "null, null, null"} {
+		_, err = conn.Exec(t.Context(), `insert into lakeweir.skips (table_id, partition, "offset", position, reason, actor) values (1, `+bad+`, '', '')`)
+		require.ErrorContains(t, err, "skips_of_one_change", bad)
+	}
+}
+
 func TestDownRemovesWhatUpMade(t *testing.T) {
 	t.Parallel()
 	for _, number := range numbers(t, files) {

@@ -79,7 +79,7 @@ func skipsOf(ctx context.Context, cfg Config) (map[kafka.Record]kafka.Skip, erro
 	out := map[kafka.Record]kafka.Skip{}
 	for _, s := range kept {
 		for _, t := range cfg.Tables {
-			if t.Name.String() == s.Table {
+			if t.Name.String() == s.Table && s.Position.IsZero() {
 				out[kafka.Record{Topic: cfg.Source.Connector.Topic(t.Name), Partition: s.Partition, Offset: s.Offset}] = kafka.Skip{By: s.By, Reason: s.Reason}
 			}
 		}
@@ -91,11 +91,11 @@ func skipsOf(ctx context.Context, cfg Config) (map[kafka.Record]kafka.Skip, erro
 // stands in the log.
 func recordSkipped(cfg Config) func(string, kafka.Record, kafka.Skip, *catalog.Error) {
 	return func(table string, rec kafka.Record, skip kafka.Skip, why *catalog.Error) {
-		detail := map[string]any{"partition": rec.Partition, "offset": rec.Offset, "reason": skip.Reason, "by": skip.By, "code": why.Code}
+		s := registry.Skip{Table: table, Partition: rec.Partition, Offset: rec.Offset, Reason: skip.Reason, By: skip.By}
 		go func() {
 			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second) //nolint:forbidigo // outlives the record's reading
 			defer cancel()
-			if err := cfg.Registry.RecordEvent(ctx, cfg.Source.Name, table, registry.RecordSkipped, detail); err != nil {
+			if err := cfg.Registry.PassedBy(ctx, cfg.Source.Name, s, registry.Fault{Code: why.Code, Message: why.Error()}); err != nil {
 				cfg.Logger.WarnContext(ctx, "a record that was passed by is not told to the registry", "table", cfg.Source.Name+"/"+table, "error", err)
 			}
 		}()

@@ -182,7 +182,8 @@ func (r *Registry) pruneSometimes(ctx context.Context) error {
 
 // Prune forgets what pages no longer show: all but the newest 10,000 batches of the
 // last seven days and 1,000 events of each table, events of sources older than 90 days,
-// and samples older than an hour.
+// samples older than an hour, and schema changes and quarantines that have ended and
+// are followed by 1,000 newer ones of their table.
 func (r *Registry) Prune(ctx context.Context) error { return r.prune(ctx, keepBatches, keepEvents) }
 
 func (r *Registry) prune(ctx context.Context, batches, events int) error {
@@ -201,6 +202,17 @@ func (r *Registry) prune(ctx context.Context, batches, events int) error {
 	if err := r.exec(ctx, `delete from lakeweir.source_events where at < now() - interval '90 days'`); err != nil {
 		return err
 	}
-	return r.exec(ctx, `delete from lakeweir.table_events e using lakeweir.tables t
-		where e.table_id = t.id and e.id < (select k.id from lakeweir.table_events k where k.table_id = t.id order by k.id desc offset $1 limit 1)`, events-1)
+	for _, which := range []struct{ table, ended string }{
+		{"table_events", "true"},
+		{"schema_changes", "e.state in ('applied', 'superseded')"},
+		{"quarantines", "e.swept_at is not null"},
+	} {
+		err := r.exec(ctx, `delete from lakeweir.`+which.table+` e using lakeweir.tables t
+			where e.table_id = t.id and `+which.ended+` and e.id < (select k.id from lakeweir.`+which.table+` k
+				where k.table_id = t.id order by k.id desc offset $1 limit 1)`, events-1)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -21,10 +21,13 @@ const (
 	CameBack      EventKind = "came_back"      // a file names it again; detail: file
 	Started       EventKind = "started"        // a worker began to read it; detail: worker, cursor
 	Reconciled    EventKind = "reconciled"     // detail: differing, sourceRows, lakeRows, cursor
-	SkipAsked     EventKind = "skip_asked"     // a person has a record passed by; detail: partition, offset, reason, by
-	RecordSkipped EventKind = "record_skipped" // a worker has passed it by; detail: partition, offset, code, reason, by
+	SkipAsked     EventKind = "skip_asked"     // a person has a change passed by; detail: partition and offset or position, reason, by
+	RecordSkipped EventKind = "record_skipped" // a worker has passed it by; detail: partition and offset or position, code, reason, by
 	MaybeMissing  EventKind = "maybe_missing"  // Debezium may have left out rows before a record; detail: partition, offset, lsn, sequence, txId, rows, run, nextRun, message, hint
 	Partitions    EventKind = "partitions"     // partitions came with rows, or went with some; detail: attached or gone; repaired once it is mended
+
+	SchemaChanged     EventKind = "schema_change" // the source's columns changed, or somebody decided on it; detail: id, from, to; changes, verdict, rule, by, message
+	QuarantineChanged EventKind = "quarantine"    // what comes for it is parked, or handed back; detail: id, from, to; code, message, hint, by, runs, abandoned
 )
 
 // Event is one of them.

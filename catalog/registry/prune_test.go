@@ -30,10 +30,29 @@ func TestPruneKeepsTheNewestOfEachTable(t *testing.T) {
 		BatchRecord{Table: "public.quiet", ID: "recent", At: now.Add(-6 * 24 * time.Hour), Creates: 1},
 		BatchRecord{Table: "public.quiet", ID: "old", At: now.Add(-8 * 24 * time.Hour), Creates: 1})
 	require.NoError(t, r.RecordBatches(t.Context(), "shop", batches))
+	for i := range 9 { // the oldest stay open
+		c, err := r.RecordSchemaChange(t.Context(), "shop", SchemaChange{Table: "public.busy", At: catalog.Place{Position: catalog.Position{Generation: 1, Ordinal: uint64(i)}}})
+		require.NoError(t, err)
+		q, err := r.BeginQuarantine(t.Context(), "shop", Quarantine{Table: "public.busy", Key: "k"})
+		require.NoError(t, err)
+		if i > 0 {
+			require.NoError(t, r.SupersedeSchemaChange(t.Context(), c.ID, ""))
+		}
+		require.NoError(t, r.EndQuarantine(t.Context(), q.ID))
+		if i > 0 {
+			require.NoError(t, r.MarkSwept(t.Context(), q.ID))
+		}
+	}
 	for i := range 9 {
 		require.NoError(t, r.RecordEvent(t.Context(), "shop", "public.busy", Started, map[string]any{"n": i}))
 	}
 	require.NoError(t, r.prune(t.Context(), 5, 3))
+	changes, err := r.SchemaChanges(t.Context(), "shop", "public.busy")
+	require.NoError(t, err)
+	require.Len(t, changes, 4, "what is open is never forgotten")
+	quarantines, err := r.Quarantines(t.Context(), "shop", "public.busy")
+	require.NoError(t, err)
+	require.Len(t, quarantines, 4, "nor that there are files to remove")
 
 	d, err := r.Table(t.Context(), "shop", "public.busy")
 	require.NoError(t, err)

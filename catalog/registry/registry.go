@@ -2,6 +2,8 @@ package registry
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -96,4 +98,27 @@ func (r *Registry) inTx(ctx context.Context, do func(ctx context.Context, tx pgx
 	within, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	return r.fault(ctx, pgx.BeginFunc(within, r.pool, func(tx pgx.Tx) error { return do(within, tx) }))
+}
+
+// durably is inTx, waiting for the disk whatever the database's default is.
+func (r *Registry) durably(ctx context.Context, do func(ctx context.Context, tx pgx.Tx) error) error {
+	return r.inTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `select set_config('synchronous_commit', 'on', true)`); err != nil {
+			return err
+		}
+		return do(ctx, tx)
+	})
+}
+
+// lockTable returns the number of a table, whose row it locks against others that do so,
+// and not against those that only refer to it. It fails with table.not_found.
+func lockTable(ctx context.Context, tx pgx.Tx, source, table string) (id int64, err error) {
+	err = tx.QueryRow(ctx, `select id from lakeweir.tables where source = $1 and name = $2 for no key update`, source, table).Scan(&id)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return 0, noTable(source, table)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("find table %s/%s: %w", source, table, err)
+	}
+	return id, nil
 }

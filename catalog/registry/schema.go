@@ -47,13 +47,9 @@ type typeDoc struct {
 func (r *Registry) RecordSchema(ctx context.Context, source, table string, schema *catalog.Schema) (*catalog.Schema, error) {
 	out := *schema
 	err := r.inTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		var id int64
-		err := tx.QueryRow(ctx, `select id from lakeweir.tables where source = $1 and name = $2 for update`, source, table).Scan(&id)
-		if errors.Is(err, pgx.ErrNoRows) {
-			return noTable(source, table)
-		}
+		id, err := lockTable(ctx, tx, source, table)
 		if err != nil {
-			return fmt.Errorf("find table %s/%s: %w", source, table, err)
+			return err
 		}
 		doc := docOf(schema)
 		var version int

@@ -157,9 +157,9 @@ func eventText(e registry.Event) string {
 	}
 	switch e.Kind {
 	case registry.BudgetStaged, registry.SlotDropped, registry.ConnectorChanged, registry.Partitions, registry.SkipAsked, registry.RecordSkipped: // the detail says it; the first three are of sources
-	case registry.StateChanged:
+	case registry.StateChanged, registry.SchemaChanged, registry.QuarantineChanged:
 		s := d.To
-		if d.From != "" {
+		if d.From != "" && d.From != d.To {
 			s = d.From + " → " + d.To
 		}
 		if d.Message != "" {

@@ -34,6 +34,7 @@ type Lake struct {
 	cat       icecat.Catalog
 	kind      catalogKind
 	warehouse string
+	props     iceberg.Properties
 	close     func() error
 	secrets   []string
 	logger    *slog.Logger
@@ -88,6 +89,7 @@ func Open(ctx context.Context, cfg Config, logger *slog.Logger) (*Lake, error) {
 
 func (l *Lake) connect(ctx context.Context, cfg Config, t target) error {
 	props := iceberg.Properties(cfg.Properties)
+	l.props = props
 	if t.warehouse != "" {
 		props["warehouse"] = t.warehouse
 	}
