@@ -23,11 +23,22 @@ type keyed struct {
 	pastID int64
 }
 
+// imageSource is rows of current or history.
+type imageSource interface {
+	rowSource
+	stores() []*change.Rows
+}
+
 // write lands rows and removals with a state. landed is called when they are there,
 // with the numbers of the new files, to bring the index up to date.
-func (k *keyed) write(ctx context.Context, src rowSource, remove []change.Place, newest catalog.Position, to pipeline.LayerState, put func(lg *ledger, files []*dataFile, rows []int) error) (pipeline.Commit, error) {
+func (k *keyed) write(ctx context.Context, src imageSource, remove []change.Place, newest catalog.Position, to pipeline.LayerState, put func(lg *ledger, files []*dataFile, rows []int) error) (pipeline.Commit, error) {
 	start := k.lake.now()
 	c := pipeline.Commit{Rows: src.len(), Removed: len(remove)}
+	for _, rows := range src.stores() {
+		if err := k.takes(rows.Schema()); err != nil {
+			return c, err
+		}
+	}
 	lg, err := k.ready(ctx)
 	if err != nil {
 		return c, err

@@ -27,10 +27,15 @@ type edit struct {
 	// before; else zero.
 	newest  catalog.Position
 	summary iceberg.Properties
+	// promote are the types of columns whose bounds are written anew, by field id: the
+	// edit does nothing else.
+	promote map[int]iceberg.Type
 }
 
 func (e *edit) operation() table.Operation {
 	switch {
+	case len(e.promote) > 0:
+		return table.OpReplace
 	case e.replace:
 		return table.OpOverwrite
 	case len(e.deletes) == 0:
@@ -44,6 +49,7 @@ func (e *edit) operation() table.Operation {
 // staged is a snapshot written on top of one head, ready to land.
 type staged struct {
 	id, parent, seq int64
+	schema          int   // that was current
 	rows            int64 // that the layer holds once it lands; negative when unknown
 	updates         []table.Update
 	requirements    []table.Requirement
@@ -83,7 +89,11 @@ func (l *layer) stage(e *edit) (s *staged, err error) {
 		}
 		manifests = append(manifests, m...)
 	}
-	kept, err := st.keepData(old)
+	keep := st.keepData
+	if len(e.promote) > 0 {
+		keep = st.promoteData
+	}
+	kept, err := keep(old)
 	if err != nil {
 		return nil, err
 	}
@@ -151,6 +161,7 @@ func (s *stager) finish(manifests []iceberg.ManifestFile) (*staged, error) {
 		return nil, fmt.Errorf("manifest list: %w", err)
 	}
 	schemaID := s.md.CurrentSchema().ID
+	s.schema = schemaID
 	summary := s.summary()
 	s.rows = liveRows(summary)
 	snap := table.Snapshot{
@@ -167,7 +178,8 @@ func (s *stager) finish(manifests []iceberg.ManifestFile) (*staged, error) {
 	if old := tooOld(s.md); len(old) > 0 {
 		s.updates = append(s.updates, table.NewRemoveSnapshotsUpdate(old, false))
 	}
-	s.requirements = []table.Requirement{table.AssertTableUUID(s.md.TableUUID()), table.AssertRefSnapshotID(table.MainBranch, parent)}
+	// Columns that have changed meanwhile may be others than those that were written.
+	s.requirements = []table.Requirement{table.AssertTableUUID(s.md.TableUUID()), table.AssertRefSnapshotID(table.MainBranch, parent), table.AssertCurrentSchemaID(schemaID)}
 	return s.staged, nil
 }
 

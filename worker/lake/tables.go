@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 	"unicode"
@@ -97,7 +98,7 @@ func (l *Lake) openLayer(ctx context.Context, source *catalog.Source, t *catalog
 	want := layout(kind, schema, ly.topic != "")
 	tbl, err := l.cat.LoadTable(ctx, ident)
 	if errors.Is(err, icecat.ErrNoSuchTable) || errors.Is(err, icecat.ErrNoSuchNamespace) {
-		tbl, err = l.create(ctx, source, t, kind, ident, want)
+		tbl, err = l.create(ctx, source, t, kind, ident, want, lineageOf(schema))
 	}
 	if err != nil {
 		return nil, l.unavailable(err, "the lake's table "+ly.name+" cannot be opened")
@@ -105,12 +106,23 @@ func (l *Lake) openLayer(ctx context.Context, source *catalog.Source, t *catalog
 	if err := checkOurs(tbl, t, kind, ly.name); err != nil {
 		return nil, err
 	}
-	if diff := differences(want.Fields(), tbl.Schema().Fields(), ""); len(diff) > 0 {
-		return nil, catalog.Errorf(catalog.Conflict, catalog.CodeLakeSchema,
-			"decide how the lake's table is to follow the source, or drop it to have it read again",
-			"the lake's table %s has other columns than %s: %s", ly.name, t.ID(), strings.Join(diff, "; "))
-	}
 	return ly, ly.use(ctx, tbl)
+}
+
+// fits reports whether the layer's schema is that of a table: whether each column is
+// there, and is the one that the schema means.
+func (l *layer) fits(t *table.Table) error {
+	if l.schema == nil {
+		return nil // of who asks for no row
+	}
+	diff := differences(layout(l.kind, l.schema, l.topic != "").Fields(), t.Schema().Fields(), "")
+	diff = append(diff, readLineage(t.Properties()).contradicts(l.schema)...)
+	if len(diff) == 0 {
+		return nil
+	}
+	return catalog.Errorf(catalog.Conflict, catalog.CodeLakeSchema,
+		"decide how the lake's table is to follow the source, or drop it to have it read again",
+		"the lake's table %s has other columns than %s: %s", l.name, l.source.ID(), strings.Join(diff, "; "))
 }
 
 // CheckName reports whether the lake can have a table of that name: Iceberg's
@@ -136,7 +148,7 @@ func checkOurs(tbl *table.Table, t *catalog.Table, kind catalog.Layer, name stri
 	return nil
 }
 
-func (l *Lake) create(ctx context.Context, source *catalog.Source, t *catalog.Table, kind catalog.Layer, ident []string, schema *iceberg.Schema) (*table.Table, error) {
+func (l *Lake) create(ctx context.Context, source *catalog.Source, t *catalog.Table, kind catalog.Layer, ident []string, schema *iceberg.Schema, columns *lineage) (*table.Table, error) {
 	for n := 1; n < len(ident); n++ {
 		err := l.cat.CreateNamespace(ctx, ident[:n], nil)
 		if err == nil || errors.Is(err, icecat.ErrNamespaceAlreadyExists) {
@@ -151,7 +163,7 @@ func (l *Lake) create(ctx context.Context, source *catalog.Source, t *catalog.Ta
 	if version == 0 {
 		version = 3
 	}
-	opts := []icecat.CreateTableOpt{icecat.WithProperties(iceberg.Properties{
+	props := iceberg.Properties{
 		table.PropertyFormatVersion:               strconv.Itoa(version),
 		table.ParquetCompressionKey:               "zstd",
 		table.ParquetCompressionLevelKey:          "1",
@@ -162,7 +174,13 @@ func (l *Lake) create(ctx context.Context, source *catalog.Source, t *catalog.Ta
 		"write.merge.mode":                        table.WriteModeMergeOnRead,
 		propTable:                                 t.ID(),
 		propLayer:                                 string(kind),
-	})}
+	}
+	record, err := columns.properties()
+	if err != nil {
+		return nil, fmt.Errorf("columns of %s: %w", dotted(ident), err)
+	}
+	maps.Copy(props, record)
+	opts := []icecat.CreateTableOpt{icecat.WithProperties(props)}
 	if strings.Contains(l.warehouse, "://") {
 		opts = append(opts, icecat.WithLocation(l.location(ident)))
 	}

@@ -28,18 +28,20 @@ type rowCondition struct {
 
 // filter turns conditions into Iceberg's expression and those that are left to us:
 // all on fields of structs and on lists, which Iceberg's scan does not evaluate on
-// rows, and every one where it misreads filters, for which its expression then only
-// chooses the files.
+// rows, those on columns that were widened, whose older bounds it fails on, and every
+// one where it misreads filters, for which its expression then only chooses the files.
 func (v *View) filter(conditions []Condition) (iceberg.BooleanExpression, []rowCondition, error) {
 	var out iceberg.BooleanExpression = iceberg.AlwaysTrue{}
 	var own []rowCondition
 	all := v.misreadsFilters()
+	widened := widened(v.tbl.Metadata())
 	for _, c := range conditions {
 		column, fixed, value, err := v.operand(c)
 		if err != nil {
 			return nil, nil, err
 		}
-		ours := column.field != "" || column.Type.Kind == catalog.List
+		_, wide := widened[column.Number]
+		ours := wide || column.field != "" || column.Type.Kind == catalog.List
 		if ours || all {
 			own = append(own, rowCondition{column: column, compare: c.Compare, fixed: fixed, bytes: value})
 		}
