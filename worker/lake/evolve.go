@@ -38,11 +38,6 @@ func (l *Lake) Evolve(ctx context.Context, source *catalog.Source, t *catalog.Ta
 			return err
 		}
 	}
-	for _, ly := range layers {
-		if err := ly.promoteBounds(ctx); err != nil {
-			return err
-		}
-	}
 	return nil
 }
 

@@ -211,6 +211,11 @@ func (e *evolvingLake) requireSame() {
 // text prints a layer as another reader sees it.
 func (e *evolvingLake) text(kind catalog.Layer) string {
 	e.t.Helper()
+	return strings.Join(e.lines(kind), "\n")
+}
+
+func (e *evolvingLake) lines(kind catalog.Layer) []string {
+	e.t.Helper()
 	var lines []string
 	eachRow(e.t, e.lake, source(e.version).LakeName(e.m.table().Name, kind), func(s *catalog.Schema, rows *change.Rows, row int) {
 		line := shown(s, rows, row)
@@ -220,7 +225,7 @@ func (e *evolvingLake) text(kind catalog.Layer) string {
 		lines = append(lines, line)
 	})
 	slices.Sort(lines)
-	return strings.Join(lines, "\n")
+	return lines
 }
 
 // However a table's columns change between its rows' changes, whatever becomes of the

@@ -4,8 +4,6 @@ import (
 	"context"
 	"reflect"
 
-	"github.com/apache/iceberg-go/table"
-
 	"github.com/lakeweir/lakeweir/catalog"
 	"github.com/lakeweir/lakeweir/worker/pipeline"
 )
@@ -54,7 +52,7 @@ func (l *layer) takeOver(o *layer) {
 	if o.ledger == nil || o.rebuild || o.tbl == nil || l.tbl.Metadata().TableUUID() != o.tbl.Metadata().TableUUID() {
 		return
 	}
-	if !sameFiles(l.tbl.Metadata(), head(o.tbl.Metadata())) {
+	if head(l.tbl.Metadata()) != head(o.tbl.Metadata()) {
 		return
 	}
 	l.ledger = o.ledger
@@ -63,19 +61,6 @@ func (l *layer) takeOver(o *layer) {
 		return
 	}
 	l.ledger.index, l.ledger.doubles, l.ledger.closed = nil, nil, nil
-}
-
-// sameFiles reports whether the head has the files of an older snapshot: whether it is
-// that, or only bounds were promoted since.
-func sameFiles(md table.Metadata, then int64) bool {
-	s := md.CurrentSnapshot()
-	for s != nil && s.SnapshotID != then {
-		if s.Summary == nil || s.Summary.Properties[propPromoted] == "" || s.ParentSnapshotID == nil {
-			return false
-		}
-		s = md.SnapshotByID(*s.ParentSnapshotID)
-	}
-	return s != nil || then == 0
 }
 
 // sameKeys reports whether keys are encoded alike under both schemas.

@@ -27,15 +27,10 @@ type edit struct {
 	// before; else zero.
 	newest  catalog.Position
 	summary iceberg.Properties
-	// promote are the types of columns whose bounds are written anew, by field id: the
-	// edit does nothing else.
-	promote map[int]iceberg.Type
 }
 
 func (e *edit) operation() table.Operation {
 	switch {
-	case len(e.promote) > 0:
-		return table.OpReplace
 	case e.replace:
 		return table.OpOverwrite
 	case len(e.deletes) == 0:
@@ -89,11 +84,7 @@ func (l *layer) stage(e *edit) (s *staged, err error) {
 		}
 		manifests = append(manifests, m...)
 	}
-	keep := st.keepData
-	if len(e.promote) > 0 {
-		keep = st.promoteData
-	}
-	kept, err := keep(old)
+	kept, err := st.keepData(old)
 	if err != nil {
 		return nil, err
 	}
