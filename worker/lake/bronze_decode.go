@@ -143,6 +143,11 @@ func (d *decoder) append(b *change.Batch, sel []int) error {
 		if err := d.finish(b.Rows, &c, i); err != nil {
 			return err
 		}
+		for _, row := range []int{c.Before, c.After} {
+			if row >= 0 {
+				d.layer.fills.apply(0, b.Rows, row, c.Position)
+			}
+		}
 		b.Changes = append(b.Changes, c)
 	}
 	return nil

@@ -13,6 +13,7 @@ import (
 	"github.com/lakeweir/lakeweir/catalog/typemap"
 	"github.com/lakeweir/lakeweir/worker/change"
 	"github.com/lakeweir/lakeweir/worker/fold"
+	"github.com/lakeweir/lakeweir/worker/pipeline"
 )
 
 // evolving is a plain model of a table that changes its rows and its columns. It knows
@@ -28,6 +29,15 @@ type evolving struct {
 	pos     catalog.Position
 	time    int64
 	events  []event // since the last batch
+	filled  []filledColumn
+}
+
+// filledColumn is a column that was added with a constant.
+type filledColumn struct {
+	id    int
+	value any
+	at    catalog.Position
+	time  int64
 }
 
 type evolvingColumn struct {
@@ -85,12 +95,24 @@ func (m *evolving) table() *catalog.Table {
 	return &catalog.Table{Source: "shop", Name: catalog.TableName{Schema: "public", Name: "evolving"}, PrimaryKey: []string{"c.1"}, Current: true, History: true, ApplyTruncates: true}
 }
 
-// evolve makes one or two random changes of the columns and says which.
+// evolve makes one or two random changes of the columns, in a transaction, and says
+// which.
 func (m *evolving) evolve() string {
 	var did []string
 	m.version++
+	m.pos.Commit += 0x10
+	m.pos.Ordinal = 4
+	m.time += 1_000_000
+	m.filled = nil
 	for range 1 + m.r.IntN(2) {
 		did = append(did, m.evolveOnce())
+	}
+	for _, f := range m.filled {
+		for _, c := range m.columns {
+			if c.id == f.id && !c.Dropped {
+				m.fill(f.id, f.value)
+			}
+		}
 	}
 	return strings.Join(did, ", ")
 }
@@ -101,7 +123,13 @@ func (m *evolving) evolveOnce() string {
 	switch m.r.IntN(7) {
 	case 0, 1:
 		types := []catalog.Type{typ(catalog.Int32), typ(catalog.Float32), {Kind: catalog.Decimal, Precision: 9, Scale: 2}, typ(catalog.Text), typ(catalog.Int64), listOf(catalog.Int32)}
-		return "add " + m.add(types[m.r.IntN(len(types))]).Name
+		c := m.add(types[m.r.IntN(len(types))])
+		v := m.value(c.Type)
+		if v == nil || m.r.IntN(2) == 0 {
+			return "add " + c.Name
+		}
+		m.filled = append(m.filled, filledColumn{c.id, v, m.pos, m.time})
+		return fmt.Sprintf("add %s with %v", c.Name, v)
 	case 2:
 		if m.r.IntN(4) == 0 {
 			c = &m.columns[0] // the key
@@ -284,6 +312,28 @@ func (m *evolving) fill(id int, v any) {
 			versions[last].row = row
 		}
 	}
+}
+
+// fills are what fill was called for, as they are told to the lake.
+func (m *evolving) fills() []pipeline.Fill {
+	var out []pipeline.Fill
+	for _, f := range m.filled {
+		for _, c := range m.columns {
+			if c.id == f.id && !c.Dropped {
+				rows := change.NewRows(&catalog.Schema{Columns: []catalog.Column{c.Column}})
+				row := rows.Add()
+				setValue(rows, row, 0, c.Type, f.value)
+				var text []byte
+				if c.Type.Fixed() {
+					text = typemap.AppendText(nil, c.Type, rows.Fixed(row, 0), nil)
+				} else {
+					text = typemap.AppendText(nil, c.Type, 0, rows.Bytes(row, 0))
+				}
+				out = append(out, pipeline.Fill{Column: c.Name, Value: string(text), At: f.at, CommitTime: f.time})
+			}
+		}
+	}
+	return out
 }
 
 // batch takes the log so far as changes under the schema of today.

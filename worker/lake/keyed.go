@@ -21,6 +21,10 @@ type keyed struct {
 	// past is the ledger of an older snapshot; see before.
 	past   *ledger
 	pastID int64
+	// filling says that a fill writes; fillsDone is of how many the rows have the values
+	// once it is done.
+	filling   bool
+	fillsDone int
 }
 
 // imageSource is rows of current or history.
@@ -48,6 +52,13 @@ func (k *keyed) write(ctx context.Context, src imageSource, remove []change.Plac
 		return c, err
 	}
 	newest = firstOf(st.state.Cursor.Position, newest)
+	done := len(k.fills.list)
+	if k.filling {
+		done = k.fillsDone
+		if was := lastOf(k.tbl.Metadata()); was != nil { // the rows are those that proved it
+			newest = catalog.Position{Generation: was.Generation, Commit: was.Commit}
+		}
+	}
 	var gone removal
 	var rows written
 	var g errgroup.Group
@@ -60,6 +71,9 @@ func (k *keyed) write(ctx context.Context, src imageSource, remove []change.Plac
 	}
 	if err == nil && k.rebuild {
 		e.summary[propRebuilt] = "true"
+	}
+	if err == nil && done > 0 {
+		e.summary[propFilled] = placeText(k.fills.list[done-1].at)
 	}
 	if err != nil {
 		k.abandon(e)

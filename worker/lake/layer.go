@@ -33,6 +33,7 @@ type layer struct {
 	arrow *arrow.Schema // of tbl's current schema, with field ids
 	// former are the schema's columns by names that they had before and none has now.
 	former map[string]int
+	fills  *fills // the table's; nil where no row is read
 
 	// manifests are those of the head listed, when known.
 	manifests []iceberg.ManifestFile
@@ -105,7 +106,7 @@ func (l *layer) use(ctx context.Context, t *table.Table) error {
 		l.rebuild = false
 	}
 	l.tbl = t
-	return nil
+	return l.loadFills()
 }
 
 // takes fails with lake.schema when rows of a schema are not of the layer's columns.

@@ -61,7 +61,9 @@ func (s sourceLake) BronzeState(ctx context.Context, t *catalog.Table) (pipeline
 // t, and with lake.schema when one has other columns.
 func (l *Lake) OpenTable(ctx context.Context, source *catalog.Source, t *catalog.Table, schema *catalog.Schema) (pipeline.Layers, error) {
 	var out pipeline.Layers
-	b, err := l.openLayer(ctx, source, t, schema, catalog.Bronze)
+	// Bronze comes first: it tells the others what rows were filled with.
+	fills := &fills{}
+	b, err := l.openLayer(ctx, source, t, schema, catalog.Bronze, fills)
 	if err != nil {
 		return out, err
 	}
@@ -70,14 +72,14 @@ func (l *Lake) OpenTable(ctx context.Context, source *catalog.Source, t *catalog
 		return out, nil
 	}
 	if t.Current {
-		c, err := l.openLayer(ctx, source, t, schema, catalog.Current)
+		c, err := l.openLayer(ctx, source, t, schema, catalog.Current, fills)
 		if err != nil {
 			return out, err
 		}
 		out.Current = &current{keyed{layer: c}}
 	}
 	if t.History {
-		h, err := l.openLayer(ctx, source, t, schema, catalog.History)
+		h, err := l.openLayer(ctx, source, t, schema, catalog.History, fills)
 		if err != nil {
 			return out, err
 		}
@@ -86,12 +88,12 @@ func (l *Lake) OpenTable(ctx context.Context, source *catalog.Source, t *catalog
 	return out, nil
 }
 
-func (l *Lake) openLayer(ctx context.Context, source *catalog.Source, t *catalog.Table, schema *catalog.Schema, kind catalog.Layer) (*layer, error) {
+func (l *Lake) openLayer(ctx context.Context, source *catalog.Source, t *catalog.Table, schema *catalog.Schema, kind catalog.Layer, fills *fills) (*layer, error) {
 	ident := source.LakeName(t.Name, kind)
 	if err := CheckName(ident); err != nil {
 		return nil, err
 	}
-	ly := &layer{lake: l, kind: kind, source: t, schema: schema, ident: ident, name: dotted(ident)}
+	ly := &layer{lake: l, kind: kind, source: t, schema: schema, ident: ident, name: dotted(ident), fills: fills}
 	if source.Connector != nil {
 		ly.topic = source.Connector.Topic(t.Name)
 	}
