@@ -1,6 +1,7 @@
 package lake
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -105,17 +106,16 @@ func (e *evolution) evolve(fields []iceberg.NestedField, path string, columns []
 			kept[at], end = true, max(end, at+1)
 		}
 	}
-	keyStruct := isKeyStruct(strings.TrimSuffix(path, "."))
 	required := map[int]bool{} // by place: columns that may stay so
 	var added []iceberg.NestedField
 	for _, col := range columns {
 		c := e.to.Columns[col]
-		at, found := -1, false
+		at, found := places[c.Name]
 		if n := e.is[col]; n >= 0 {
 			if at, found = places[e.was.Columns[n].Name]; !found {
 				return nil, e.refused("put the column back, or drop the table to have it read again", "it has no column %q any more", path+e.was.Columns[n].Name)
 			}
-		} else if at, found = places[c.Name]; found && (kept[at] || keyStruct) {
+		} else if kept[at] {
 			found = false // it makes room for this one
 		}
 		if !found {
@@ -157,7 +157,7 @@ func (e *evolution) refused(hint, format string, args ...any) error {
 }
 
 // errNoPromotion says that Iceberg cannot read values of the one type as the other.
-var errNoPromotion = fmt.Errorf("no promotion")
+var errNoPromotion = errors.New("no promotion")
 
 // promote returns a field's type once it holds values of t, keeping ids; the type as it
 // is when it holds them already.

@@ -167,7 +167,7 @@ func (m *evolving) evolveOnce() string {
 }
 
 func wider(t catalog.Type) catalog.Type {
-	switch t.Kind {
+	switch t.Kind { //nolint:exhaustive // the model has no others
 	case catalog.Int32:
 		return typ(catalog.Int64)
 	case catalog.Float32:
@@ -243,7 +243,7 @@ func (m *evolving) value(t catalog.Type) any {
 	if m.r.IntN(5) == 0 {
 		return nil
 	}
-	switch t.Kind {
+	switch t.Kind { //nolint:exhaustive // the model has no others
 	case catalog.Int32:
 		return int64(int32(m.r.Uint32()))
 	case catalog.Int64:
@@ -413,7 +413,7 @@ func valueIn(rows *change.Rows, row, col int, t catalog.Type) any {
 	if !rows.HasValue(row, col) {
 		return nil
 	}
-	switch t.Kind {
+	switch t.Kind { //nolint:exhaustive // the model has no others
 	case catalog.Float32:
 		return float64(math.Float32frombits(uint32(rows.Fixed(row, col))))
 	case catalog.Float64:

@@ -176,7 +176,7 @@ func TestAFilledFloatThatIsWidened(t *testing.T) {
 		require.NoError(t, err)
 		for _, c := range b.Changes {
 			if c.After >= 0 {
-				require.Equal(t, float64(float32(0.1)), math.Float64frombits(uint64(b.Rows.Fixed(c.After, 5))))
+				require.Equal(t, math.Float64bits(float64(float32(0.1))), uint64(b.Rows.Fixed(c.After, 5)))
 				n++
 			}
 		}

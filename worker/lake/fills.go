@@ -19,7 +19,7 @@ const (
 	// in which they came.
 	propFills = "lakeweir.fills"
 	// propFilled says, in a snapshot of current or history, which of those its rows have
-	// the values of: the place of the last.
+	// the values of: it names the last.
 	propFilled = "lakeweir.filled"
 )
 
@@ -71,6 +71,7 @@ type fills struct {
 
 // filling is a fill under a schema.
 type filling struct {
+	name   string
 	column int // -1: one that the schema has not
 	fixed  int64
 	bytes  []byte
@@ -90,7 +91,7 @@ func (f *fills) load(schema *catalog.Schema, bronze *iceberg.Schema, p iceberg.P
 	after := structFields(bronze, colAfter)
 	list := make([]filling, 0, len(docs))
 	for _, d := range docs {
-		one := filling{column: -1, at: d.at(), time: d.Time}
+		one := filling{name: d.name(), column: -1, at: d.at(), time: d.Time}
 		for name, id := range after {
 			if id == d.Field {
 				one.column = schema.Index(name)
@@ -120,23 +121,15 @@ func structFields(s *iceberg.Schema, name string) map[string]int {
 	return out
 }
 
-// placeText writes a place for propFilled.
-func placeText(p catalog.Position) string {
-	return fmt.Sprintf("%d %d %d", p.Generation, uint64(p.Commit), p.Ordinal)
+// name tells a fill from all others, for propFilled; two of one place are of different
+// fields.
+func (d fillDoc) name() string {
+	return fmt.Sprintf("%d at %s", d.Field, d.at())
 }
 
-// through returns how many fills there are up to a place that placeText wrote.
-func (f *fills) through(text string) int {
-	var p catalog.Position
-	if _, err := fmt.Sscanf(text, "%d %d %d", &p.Generation, (*uint64)(&p.Commit), &p.Ordinal); err != nil {
-		return 0
-	}
-	for n := range f.list {
-		if f.list[n].at.Compare(p) > 0 {
-			return n
-		}
-	}
-	return len(f.list)
+// through returns how many fills there are up to and including that of a name.
+func (f *fills) through(name string) int {
+	return 1 + slices.IndexFunc(f.list, func(one filling) bool { return one.name == name })
 }
 
 func (f *filling) set(rows *change.Rows, row int) {

@@ -73,7 +73,7 @@ func (k *keyed) write(ctx context.Context, src imageSource, remove []change.Plac
 		e.summary[propRebuilt] = "true"
 	}
 	if err == nil && done > 0 {
-		e.summary[propFilled] = placeText(k.fills.list[done-1].at)
+		e.summary[propFilled] = k.fills.list[done-1].name
 	}
 	if err != nil {
 		k.abandon(e)
