@@ -206,7 +206,7 @@ func (c *current) Write(ctx context.Context, result fold.CurrentResult, to pipel
 			return pipeline.Commit{}, err
 		}
 	}
-	result.Write = c.fills.trimCurrent(result.Write)
+	result.Write = trimmed(c.fills, result.Write, c.fills.trimCurrent)
 	src := &currentRows{images: images{schema: c.schema, refs: make([]change.Ref, len(result.Write))}, rows: result.Write}
 	var newest catalog.Position
 	for i := range result.Write {

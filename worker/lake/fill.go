@@ -52,6 +52,11 @@ func (s sourceLake) Fill(ctx context.Context, layers pipeline.Layers, fill pipel
 	return s.lake.Fill(ctx, layers, fill)
 }
 
+var (
+	_ pipeline.Shower[fold.CurrentRow] = (*current)(nil)
+	_ pipeline.Shower[fold.Version]    = (*history)(nil)
+)
+
 // noteFill puts a fill into bronze's property, once.
 func (b *bronze) noteFill(ctx context.Context, fill pipeline.Fill) error {
 	col := b.schema.Index(fill.Column)
@@ -272,6 +277,11 @@ func (c *current) unfilled(ctx context.Context) error {
 	return cmp.Or(c.fill(ctx), pipeline.ErrStale)
 }
 
+// Shown implements pipeline.Shower.
+func (c *current) Shown(row fold.CurrentRow) fold.CurrentRow {
+	return c.fills.trimCurrent(row, new(*change.Rows))
+}
+
 func (c *current) writeFilled(ctx context.Context, r fold.CurrentResult) error {
 	state, err := c.checked()
 	if err == nil {
@@ -318,6 +328,11 @@ func (h *history) unfilled(ctx context.Context) error {
 		return nil
 	}
 	return cmp.Or(h.fill(ctx), pipeline.ErrStale)
+}
+
+// Shown implements pipeline.Shower.
+func (h *history) Shown(version fold.Version) fold.Version {
+	return h.fills.trimHistory(version, new(*change.Rows))
 }
 
 func (h *history) writeFilled(ctx context.Context, r fold.HistoryResult) error {

@@ -168,32 +168,31 @@ func (f *fills) without(img change.Ref, copies **change.Rows, gone func(one *fil
 	return img
 }
 
-// trimCurrent takes the values out of rows that were deleted before they got them.
-func (f *fills) trimCurrent(rows []fold.CurrentRow) []fold.CurrentRow {
+// trimCurrent takes the values out of a row that was deleted before it got them.
+func (f *fills) trimCurrent(r fold.CurrentRow, copies **change.Rows) fold.CurrentRow {
+	if r.Deleted {
+		r.Image = f.without(r.Image, copies, func(one *filling) bool { return r.Stamp.Position.Compare(one.at) < 0 })
+	}
+	return r
+}
+
+// trimHistory takes the values out of a version that ended before it got them.
+func (f *fills) trimHistory(v fold.Version, copies **change.Rows) fold.Version {
+	if v.To != fold.Open {
+		v.Image = f.without(v.Image, copies, func(one *filling) bool { return v.To <= one.time && v.Stamp.Position.Compare(one.at) < 0 })
+	}
+	return v
+}
+
+// trimmed returns the rows as they are shown.
+func trimmed[Row any](f *fills, rows []Row, trim func(r Row, copies **change.Rows) Row) []Row {
 	if len(f.list) == 0 {
 		return rows
 	}
 	rows = slices.Clone(rows)
 	var copies *change.Rows
 	for i := range rows {
-		if r := &rows[i]; r.Deleted {
-			r.Image = f.without(r.Image, &copies, func(one *filling) bool { return r.Stamp.Position.Compare(one.at) < 0 })
-		}
+		rows[i] = trim(rows[i], &copies)
 	}
 	return rows
-}
-
-// trimHistory takes the values out of versions that ended before they got them.
-func (f *fills) trimHistory(versions []fold.Version) []fold.Version {
-	if len(f.list) == 0 {
-		return versions
-	}
-	versions = slices.Clone(versions)
-	var copies *change.Rows
-	for i := range versions {
-		if v := &versions[i]; v.To != fold.Open {
-			v.Image = f.without(v.Image, &copies, func(one *filling) bool { return v.To <= one.time && v.Stamp.Position.Compare(one.at) < 0 })
-		}
-	}
-	return versions
 }

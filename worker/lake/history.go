@@ -155,7 +155,7 @@ func (h *history) Write(ctx context.Context, result fold.HistoryResult, to pipel
 			return pipeline.Commit{}, err
 		}
 	}
-	result.Write = h.fills.trimHistory(result.Write)
+	result.Write = trimmed(h.fills, result.Write, h.fills.trimHistory)
 	closedStay := !slices.ContainsFunc(result.Remove, func(p change.Place) bool { return h.found[p] == nil })
 	src := &historyRows{images: images{schema: h.schema, refs: make([]change.Ref, len(result.Write))}, rows: result.Write}
 	var newest catalog.Position

@@ -15,3 +15,18 @@ type Fill struct {
 	At         catalog.Position
 	CommitTime int64
 }
+
+// Shower is an optional ability of a layer whose rows got values by a Fill: what is folded
+// from bronze has them also in rows that ended before, and is shown without.
+type Shower[Row any] interface {
+	// Shown returns a row as the layer has it once it is written.
+	Shown(row Row) Row
+}
+
+// Shown returns a row of current or history, folded from bronze, as the layer has it.
+func Shown[Row any](layer any, row Row) Row {
+	if s, ok := layer.(Shower[Row]); ok {
+		return s.Shown(row)
+	}
+	return row
+}
