@@ -16,6 +16,7 @@ import (
 
 	"github.com/lakeweir/lakeweir/catalog"
 	"github.com/lakeweir/lakeweir/worker/change"
+	"github.com/lakeweir/lakeweir/worker/lake/laketest"
 	"github.com/lakeweir/lakeweir/worker/pipeline"
 )
 
@@ -33,12 +34,30 @@ type evolvingLake struct {
 	current catalog.Cursor
 	history catalog.Cursor
 	log     []string
+	broken  bool // the warehouse fails now and then
 }
 
 func newEvolvingLake(t *testing.T, version format, seed int) *evolvingLake {
 	t.Helper()
 	e := &evolvingLake{t: t, m: newEvolving(seed), dir: t.TempDir(), version: version}
 	e.schema = e.m.schema()
+	e.restart()
+	stop, err := laketest.Watch(e.dir, func(op laketest.Op) laketest.Fate {
+		if !op.Write || !e.broken {
+			return laketest.Fate{}
+		}
+		switch e.m.r.IntN(30) {
+		case 0:
+			return laketest.Fate{Err: errBroken}
+		case 1:
+			return laketest.Fate{Full: true}
+		case 2:
+			return laketest.Fate{Unsynced: true}
+		}
+		return laketest.Fate{}
+	})
+	require.NoError(t, err)
+	t.Cleanup(stop)
 	e.restart()
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -124,6 +143,7 @@ func (e *evolvingLake) catchUp() {
 
 // trouble has the next commits fail, answers get lost and other writers come first.
 func (e *evolvingLake) trouble() (calm func()) {
+	e.broken = e.m.r.IntN(2) == 0
 	first := e.cat.commits
 	fate := map[int]int{}
 	for n := range 12 {
@@ -150,11 +170,14 @@ func (e *evolvingLake) trouble() (calm func()) {
 			return was(n)
 		}
 	}
-	return func() { e.cat.commit = nil }
+	return func() { e.cat.commit, e.broken = nil, false }
 }
 
 // foreign has another program change something about every layer.
 func (e *evolvingLake) foreign() {
+	broken := e.broken
+	e.broken = false // for others it works
+	defer func() { e.broken = broken }()
 	other := open(e.t, e.dir)
 	defer other.Close()
 	for _, kind := range []catalog.Layer{catalog.Bronze, catalog.Current, catalog.History} {
