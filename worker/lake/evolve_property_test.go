@@ -277,6 +277,7 @@ func (e *evolvingLake) requireSame() {
 	e.t.Helper()
 	require.Equal(e.t, e.m.currentText(), e.text(catalog.Current), "current")
 	require.Equal(e.t, e.m.historyText(), e.text(catalog.History), "history")
+	require.Equal(e.t, e.m.bronzeText(), e.text(catalog.Bronze), "bronze")
 }
 
 // text prints a layer as another reader sees it.
@@ -289,6 +290,11 @@ func (e *evolvingLake) lines(kind catalog.Layer) []string {
 	e.t.Helper()
 	var lines []string
 	eachRow(e.t, e.lake, source(e.version).LakeName(e.m.table().Name, kind), func(s *catalog.Schema, rows *change.Rows, row int) {
+		if kind == catalog.Bronze {
+			at := stampPosition(rows.Fixed(row, s.Index(colGeneration)), rows.Fixed(row, s.Index(colCommitLSN)), rows.Fixed(row, s.Index(colOrdinal)))
+			lines = append(lines, fmt.Sprintf("%s %s %s", rows.Bytes(row, s.Index(colOp)), at, shownAfter(s, rows, row)))
+			return
+		}
 		line := shown(s, rows, row)
 		if kind == catalog.History {
 			line = fmt.Sprintf("%d %d %s", rows.Fixed(row, s.Index(colValidFrom)), rows.Fixed(row, s.Index(colValidTo)), line)

@@ -29,6 +29,7 @@ type evolving struct {
 	pos     catalog.Position
 	time    int64
 	events  []event // since the last batch
+	past    []event // before
 	filled  []filledColumn
 }
 
@@ -373,7 +374,7 @@ func (m *evolving) batch(schema *catalog.Schema) *change.Batch {
 		c := f.add(e.op, before, after, other)
 		c.Position, c.CommitTime = e.at, e.time
 	}
-	m.events = nil
+	m.past, m.events = append(m.past, m.events...), nil
 	return f.batch
 }
 
@@ -450,6 +451,20 @@ func (m *evolving) currentText() string {
 	return strings.Join(lines, "\n")
 }
 
+// bronzeText prints what was sent of each change, under the names of today.
+func (m *evolving) bronzeText() string {
+	var lines []string
+	for _, e := range m.past {
+		sent := maps.Clone(e.row)
+		for id := range e.unsent {
+			sent[id] = nil
+		}
+		lines = append(lines, fmt.Sprintf("%c %s %s", e.op, e.at, m.line(sent)))
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "\n")
+}
+
 func (m *evolving) historyText() string {
 	var lines []string
 	for _, versions := range m.history {
@@ -463,12 +478,22 @@ func (m *evolving) historyText() string {
 
 // shown prints a row that a reader sees, without Lakeweir's own columns.
 func shown(s *catalog.Schema, rows *change.Rows, row int) string {
+	return shownColumns(s, rows, row, func(name string) (string, bool) {
+		return name, !strings.HasPrefix(name, "_") && !slices.Contains([]string{colValidFrom, colValidTo, colIsCurrent}, name)
+	})
+}
+
+// shownAfter prints bronze's image after a change.
+func shownAfter(s *catalog.Schema, rows *change.Rows, row int) string {
+	return shownColumns(s, rows, row, func(name string) (string, bool) { return strings.CutPrefix(name, colAfter+".") })
+}
+
+func shownColumns(s *catalog.Schema, rows *change.Rows, row int, column func(name string) (string, bool)) string {
 	var parts []string
 	for col, c := range s.Columns {
-		if strings.HasPrefix(c.Name, "_") || slices.Contains([]string{colValidFrom, colValidTo, colIsCurrent}, c.Name) {
-			continue
+		if name, ok := column(c.Name); ok {
+			parts = append(parts, fmt.Sprintf("%s=%v", name, valueIn(rows, row, col, c.Type)))
 		}
-		parts = append(parts, fmt.Sprintf("%s=%v", c.Name, valueIn(rows, row, col, c.Type)))
 	}
 	slices.Sort(parts)
 	return strings.Join(parts, " ")
