@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http/httptest"
 	"os"
 	"slices"
 	"strconv"
@@ -26,6 +27,7 @@ type evolvingLake struct {
 	m       *evolving
 	dir     string
 	version format
+	open    func() *Lake
 	lake    *Lake
 	cat     *tricky
 	ls      *layers
@@ -37,9 +39,10 @@ type evolvingLake struct {
 	broken  bool // the warehouse fails now and then
 }
 
-func newEvolvingLake(t *testing.T, version format, seed int) *evolvingLake {
+// newEvolvingLake makes a lake in a folder; open opens it again and again.
+func newEvolvingLake(t *testing.T, version format, seed int, dir string, open func() *Lake) *evolvingLake {
 	t.Helper()
-	e := &evolvingLake{t: t, m: newEvolving(seed), dir: t.TempDir(), version: version}
+	e := &evolvingLake{t: t, m: newEvolving(seed), dir: dir, version: version, open: open}
 	e.schema = e.m.schema()
 	e.restart()
 	stop, err := laketest.Watch(e.dir, func(op laketest.Op) laketest.Fate {
@@ -77,7 +80,7 @@ func (e *evolvingLake) restart() {
 	if e.lake != nil {
 		require.NoError(e.t, e.lake.Close())
 	}
-	e.lake = open(e.t, e.dir)
+	e.lake = e.open()
 	e.cat = &tricky{Catalog: e.lake.cat}
 	e.lake.cat = e.cat
 	e.ls = openLayers(e.t, e.lake, e.version, e.m.table(), e.schema)
@@ -178,7 +181,7 @@ func (e *evolvingLake) foreign() {
 	broken := e.broken
 	e.broken = false // for others it works
 	defer func() { e.broken = broken }()
-	other := open(e.t, e.dir)
+	other := e.open()
 	defer other.Close()
 	for _, kind := range []catalog.Layer{catalog.Bronze, catalog.Current, catalog.History} {
 		ident := source(e.version).LakeName(e.m.table().Name, kind)
@@ -212,7 +215,7 @@ func (e *evolvingLake) evolve() {
 		e.note("again: %v", err)
 		if e.m.r.IntN(2) == 0 { // the worker is started anew, and knows the new schema alone
 			require.NoError(e.t, e.lake.Close())
-			e.lake = open(e.t, e.dir)
+			e.lake = e.open()
 			e.cat = &tricky{Catalog: e.lake.cat}
 			e.lake.cat, e.ls = e.cat, nil
 		}
@@ -328,47 +331,67 @@ func TestLayersFollowColumnsThatChange(t *testing.T) {
 			for seed := range evolveRuns(t) {
 				t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 					t.Parallel()
-					e := newEvolvingLake(t, version, seed)
-					for range 14 {
-						switch e.m.r.IntN(5) {
-						case 0:
-							e.evolve()
-						case 4:
-							switch e.m.r.IntN(6) {
-							case 0:
-								e.rollBack(catalog.Current, &e.current, e.ls.Current.State)
-							case 1:
-								e.rollBack(catalog.History, &e.history, e.ls.History.State)
-								e.ls.history = e.history.Position
-							}
-						case 1:
-							if e.m.r.IntN(3) == 0 {
-								e.restart()
-							}
-							fallthrough
-						default:
-							for range 1 + e.m.r.IntN(3) {
-								e.m.live()
-							}
-							e.save()
-						}
-					}
-					e.save()
-					e.catchUp()
-					e.requireSame()
-					e.remakeAll()
-					e.requireSame()
+					dir := t.TempDir()
+					newEvolvingLake(t, version, seed, dir, func() *Lake { return open(t, dir) }).live()
 				})
 			}
 		})
 	}
 }
 
+func TestColumnsChangeThroughARESTCatalog(t *testing.T) {
+	t.Parallel()
+	for _, version := range formats() {
+		t.Run(version.String(), func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			server := httptest.NewServer(laketest.Serve(open(t, dir).cat))
+			t.Cleanup(server.Close)
+			newEvolvingLake(t, version, 5, dir, func() *Lake { return openConfig(t, Config{Catalog: server.URL}) }).live()
+		})
+	}
+}
+
+// live changes rows and columns, and compares.
+func (e *evolvingLake) live() {
+	for range 14 {
+		switch e.m.r.IntN(5) {
+		case 0:
+			e.evolve()
+		case 4:
+			switch e.m.r.IntN(6) {
+			case 0:
+				e.rollBack(catalog.Current, &e.current, e.ls.Current.State)
+			case 1:
+				e.rollBack(catalog.History, &e.history, e.ls.History.State)
+				e.ls.history = e.history.Position
+			}
+		case 1:
+			if e.m.r.IntN(3) == 0 {
+				e.restart()
+			}
+			fallthrough
+		default:
+			for range 1 + e.m.r.IntN(3) {
+				e.m.live()
+			}
+			e.save()
+		}
+	}
+	e.save()
+	e.catchUp()
+	e.requireSame()
+	e.remakeAll()
+	e.requireSame()
+}
+
 // remakeAll makes current and history anew from bronze alone.
 func (e *evolvingLake) remakeAll() {
 	e.note("make the layers anew")
+	other := open(e.t, e.dir)
+	defer other.Close()
 	for _, kind := range []catalog.Layer{catalog.Current, catalog.History} {
-		require.NoError(e.t, e.lake.cat.DropTable(e.t.Context(), source(e.version).LakeName(e.m.table().Name, kind)))
+		require.NoError(e.t, other.cat.DropTable(e.t.Context(), source(e.version).LakeName(e.m.table().Name, kind)))
 	}
 	e.current, e.history = catalog.Cursor{}, catalog.Cursor{}
 	e.restart()

@@ -52,7 +52,8 @@ func TestPyIcebergReadsEvolvedTablesOfTodayAndThen(t *testing.T) {
 		t.Run(version.String(), func(t *testing.T) {
 			t.Parallel()
 			bin := icetest.Python(t)
-			e := newEvolvingLake(t, version, 3)
+			dir := t.TempDir()
+			e := newEvolvingLake(t, version, 3, dir, func() *Lake { return open(t, dir) })
 			ident := source(version).LakeName(e.m.table().Name, catalog.Current)
 			type then struct {
 				snapshot int64

@@ -445,3 +445,39 @@ func TestColumnsAreFollowedByTheirNames(t *testing.T) {
 		require.Equal(t, c.want, c.was.follow(c.now), name)
 	}
 }
+
+// A table without a key is bronze alone; one that is read from a topic has columns for
+// where.
+func TestTablesOfEveryKindEvolve(t *testing.T) {
+	t.Parallel()
+	l := open(t, t.TempDir())
+	keyless := ordersTable()
+	keyless.PrimaryKey, keyless.Name.Name = nil, "keyless"
+	from := ordersSchema()
+	from.Key = nil
+	to := edited(func(s *catalog.Schema) {
+		s.Key = nil
+		rename(s, "status", "state")
+		s.Columns = append(s.Columns, catalog.Column{Name: "extra", Number: 9, Type: typ(catalog.Text)})
+	})
+	openLayers(t, l, 3, keyless, from)
+	require.NoError(t, l.Evolve(t.Context(), source(3), keyless, from, to))
+	ls := openLayers(t, l, 3, keyless, to)
+	f := newFeed(keyless, to)
+	f.commit().create(1, "pl", "new", 5, nil, "x")
+	_, err := ls.Bronze.Append(t.Context(), []*change.Batch{f.take()}, f.state())
+	require.NoError(t, err)
+
+	topics := source(2)
+	topics.Capture, topics.Connector = catalog.Debezium, &catalog.Connector{TopicPrefix: "pre"}
+	_, err = l.ForSource(topics).Open(t.Context(), ordersTable(), ordersSchema())
+	require.NoError(t, err)
+	to = edited(func(s *catalog.Schema) { rename(s, "status", "state") })
+	require.NoError(t, l.Evolve(t.Context(), topics, ordersTable(), ordersSchema(), to))
+	_, err = l.ForSource(topics).Open(t.Context(), ordersTable(), to)
+	require.NoError(t, err)
+
+	absent := ordersTable()
+	absent.Name.Name = "absent"
+	require.NoError(t, l.Evolve(t.Context(), topics, absent, ordersSchema(), to), "what is not there yet is made with the columns of then")
+}

@@ -23,7 +23,10 @@ import (
 // namespaces and format version.
 func (l *Lake) ForSource(source *catalog.Source) pipeline.Lake { return sourceLake{l, source} }
 
-var _ pipeline.Lake = sourceLake{}
+var (
+	_ pipeline.Lake    = sourceLake{}
+	_ pipeline.Evolver = sourceLake{}
+)
 
 type sourceLake struct {
 	lake   *Lake
