@@ -69,7 +69,7 @@ func (e *evolution) check() error {
 		}
 		seen[c.Name] = true
 		if n := e.is[i]; n >= 0 && e.was.Columns[n].Dropped && !c.Dropped {
-			return e.refused("give the dropped column another name, and have the new one added", "column %q was dropped, and its values are still there: the new column of that name is another", c.Name)
+			return e.another(c.Name)
 		}
 		if c.Dropped && e.to.IsKey(i) {
 			return e.refused("choose another key and have the table read anew", "column %q is part of the key and cannot be dropped", c.Name)
@@ -84,6 +84,10 @@ func (e *evolution) check() error {
 		}
 	}
 	return nil
+}
+
+func (e *evolution) another(name string) error {
+	return e.refused("give the dropped column another name, and have the new one added", "a column %q was dropped, and its values are still there: the new column of that name is another", name)
 }
 
 func (e *evolution) otherKey() error {
@@ -129,7 +133,7 @@ func (e *evolution) evolve(fields []iceberg.NestedField, path string, columns []
 			return nil, e.refused("keep it under another name, and have the changed one added as a new column", "column %q is %s, and Iceberg cannot make that %s", path+f.Name, typeName(f.Type), c.Type)
 		}
 		f.Name, f.Type = c.Name, t
-		required[at] = e.to.IsKey(col)
+		kept[at], required[at] = true, e.to.IsKey(col)
 	}
 	for at := range kept {
 		if !required[at] {
@@ -139,6 +143,9 @@ func (e *evolution) evolve(fields []iceberg.NestedField, path string, columns []
 	fields = slices.Insert(fields, end, added...)
 	names := map[string]bool{}
 	for _, f := range fields {
+		if names[f.Name] && e.was.index(f.Name) >= 0 {
+			return nil, e.another(f.Name)
+		}
 		if names[f.Name] {
 			return nil, e.refused("rename or drop that column in the lake", "it already has a column %q, which is none of the source's", path+f.Name)
 		}

@@ -211,6 +211,7 @@ func TestWhatIcebergCannotDoIsRefusedBeforeAnythingIsWritten(t *testing.T) {
 		"a longer key":             func(s *catalog.Schema) { s.Key = []int{0, 1, 2} },
 		"another order of the key": func(s *catalog.Schema) { s.Key = []int{1, 0} },
 		"a dropped key":            func(s *catalog.Schema) { s.Columns[1].Dropped = true },
+		"dropped and added again":  func(s *catalog.Schema) { s.Columns[2].Number = 6 },
 		"two of one name":          func(s *catalog.Schema) { s.Columns[3].Name = "status" },
 		"a name that is another's": func(s *catalog.Schema) { rename(s, "status", "theirs") },
 		"a new one of another's name": func(s *catalog.Schema) {
@@ -437,6 +438,7 @@ func TestColumnsAreFollowedByTheirNames(t *testing.T) {
 		"made room for a new one":      {of(col(0, "a")), of(col(0, "a", "old"), col(0, "a")), []int{0, -1}},
 		"the same, by number":          {of(col(1, "a")), of(col(1, "a", "old"), col(2, "a")), []int{0, -1}},
 		"a number without a name":      {of(col(1, "a"), col(2, "b")), of(col(1, "c"), col(2, "b")), []int{0, 1}},
+		"dropped and added again":      {of(col(1, "a"), col(2, "b")), of(col(3, "a"), col(2, "b")), []int{-1, 1}},
 		"a table that was made anew":   {of(col(1, "a"), col(2, "b")), of(col(1, "b"), col(2, "a")), []int{1, 0}},
 		"a new one beside":             {of(col(1, "a")), of(col(1, "a"), col(2, "b")), []int{0, -1}},
 		"another's former name":        {of(col(1, "a"), col(2, "b")), of(col(2, "b"), col(3, "a", "c"), col(1, "a")), []int{1, -1, 0}},

@@ -70,8 +70,8 @@ func (c lineageColumn) mayBe(o lineageColumn) bool {
 
 // follow returns, for each column of next, which column of l it is, or -1 when it is
 // new. A column is what its names say: the one whose names it continues, first of all,
-// and else the one of the same name. Where names say nothing the source's attribute
-// number does.
+// and else the one of the same name, unless the source's attribute number is one that no
+// column had yet. Where names say nothing that number does.
 func (l *lineage) follow(next *lineage) []int {
 	out := make([]int, len(next.Columns))
 	for i := range out {
@@ -100,7 +100,13 @@ func (l *lineage) follow(next *lineage) []int {
 	pass(func(was, now lineageColumn) bool {
 		return was.Name == now.Name && slices.Equal(was.Was, now.Was) && was.mayBe(now)
 	})
-	pass(func(was, now lineageColumn) bool { return was.Name == now.Name })
+	newest := 0
+	for _, was := range l.Columns {
+		newest = max(newest, was.Number)
+	}
+	pass(func(was, now lineageColumn) bool {
+		return was.Name == now.Name && (was.mayBe(now) || now.Number <= newest)
+	})
 	pass(func(was, now lineageColumn) bool { return was.Number == now.Number && was.Number != 0 })
 	return out
 }
