@@ -86,5 +86,5 @@ func TestAnEvolvedTableIsProvedEqual(t *testing.T) {
 	result := all[0].Result
 	require.True(t, result.Equal(), result.Text())
 	require.True(t, result.Refolded, result.Text())
-	require.EqualValues(t, 43, result.SourceRows)
+	require.EqualValues(t, 42, result.SourceRows)
 }
