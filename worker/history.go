@@ -26,6 +26,7 @@ type Version struct {
 type History struct {
 	// Columns are the source's, as the lake has them.
 	Columns []string
+	former  map[string]int // by names that columns had before and none has now
 	// FirstRead and LastRead are when the first and the last of the table's existing
 	// rows were read, in microseconds since 1970 UTC; zero when none was.
 	FirstRead, LastRead int64
@@ -47,6 +48,14 @@ func OpenHistory(ctx context.Context, l *lake.Lake, source *catalog.Source, tabl
 	for _, c := range bronze.Columns() {
 		if name, ok := strings.CutPrefix(c.Name, "after."); ok { // the others are Lakeweir's own
 			h.Columns = append(h.Columns, name)
+		}
+	}
+	h.former = map[string]int{}
+	for _, c := range bronze.Columns() {
+		if name, ok := strings.CutPrefix(c.Name, "after."); ok {
+			for _, was := range c.Was {
+				h.former[was] = slices.Index(h.Columns, name)
+			}
 		}
 	}
 	return h, h.readTimes(ctx, bronze)
@@ -115,6 +124,8 @@ func (h *History) unknown(list []byte) []bool {
 	out := make([]bool, len(h.Columns))
 	typemap.EachElem(list, false, func(_ bool, _ int64, name []byte) {
 		if i := slices.Index(h.Columns, string(name)); i >= 0 {
+			out[i] = true
+		} else if i, ok := h.former[string(name)]; ok {
 			out[i] = true
 		}
 	})

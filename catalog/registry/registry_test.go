@@ -174,8 +174,12 @@ func TestASchemaGetsAVersionWhenItDiffers(t *testing.T) {
 func TestASchemaComesBackAsItWas(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	want, err := b.RecordSchema(t.Context(), "shop", "public.orders", everyType())
+	schema := everyType()
+	schema.Columns[3].Dropped = true
+	schema.Columns[4] = schema.Columns[4].Renamed("new").Renamed("newer")
+	want, err := b.RecordSchema(t.Context(), "shop", "public.orders", schema)
 	require.NoError(t, err)
+	require.Equal(t, []string{"c5", "new"}, want.Columns[4].Was)
 	got, err := b.Schema(t.Context(), "shop", "public.orders")
 	require.NoError(t, err)
 	require.Empty(t, cmp.Diff(want, got))

@@ -31,6 +31,9 @@ type columnDoc struct {
 	Source   catalog.SourceType `json:"source"`
 	Type     typeDoc            `json:"type"`
 	Nullable bool               `json:"nullable"`
+	// Schemas that were stored before columns could be dropped or renamed have neither.
+	Dropped bool     `json:"dropped,omitempty"`
+	Was     []string `json:"was,omitempty"`
 }
 
 type typeDoc struct {
@@ -112,7 +115,7 @@ func readSchema(version int, stored string) (*catalog.Schema, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read schema version %d, column %s: %w", version, c.Name, err)
 		}
-		s.Columns = append(s.Columns, catalog.Column{Name: c.Name, Number: c.Number, Source: c.Source, Type: t, Nullable: c.Nullable})
+		s.Columns = append(s.Columns, catalog.Column{Name: c.Name, Number: c.Number, Source: c.Source, Type: t, Nullable: c.Nullable, Dropped: c.Dropped, Was: c.Was})
 	}
 	return s, nil
 }
@@ -123,7 +126,7 @@ func docOf(s *catalog.Schema) schemaDoc {
 		d.Key = []int{}
 	}
 	for _, c := range s.Columns {
-		d.Columns = append(d.Columns, columnDoc{Name: c.Name, Number: c.Number, Source: c.Source, Type: typeDocOf(c.Type), Nullable: c.Nullable})
+		d.Columns = append(d.Columns, columnDoc{Name: c.Name, Number: c.Number, Source: c.Source, Type: typeDocOf(c.Type), Nullable: c.Nullable, Dropped: c.Dropped, Was: c.Was})
 	}
 	return d
 }

@@ -18,7 +18,9 @@ import (
 // Fill stores the values of arr at the indexes sel into column col of the rows
 // first, first+1, … of rows, which must exist. NULL becomes the mark Null. It
 // fails when arr does not hold values of the column's type; arrays that other
-// writers' files give for the same Iceberg type are read too.
+// writers' files give for the same Iceberg type are read too, and those of files from
+// before the column was widened: int as long, float as double, a decimal as one of
+// more digits.
 func Fill(rows *change.Rows, first, col int, arr arrow.Array, sel []int) error {
 	t := rows.Schema().Columns[col].Type
 	if t.Fixed() {
@@ -108,8 +110,11 @@ func FixedReader(arr arrow.Array, t catalog.Type) (func(i int) int64, error) {
 			return a.Value, nil
 		}
 	case *array.Float32:
-		if t.Kind == catalog.Float32 {
+		switch t.Kind { //nolint:exhaustive // a float is read as no other
+		case catalog.Float32:
 			return func(i int) int64 { return int64(math.Float32bits(a.Value(i))) }, nil
+		case catalog.Float64:
+			return func(i int) int64 { return int64(math.Float64bits(float64(a.Value(i)))) }, nil
 		}
 	case *array.Float64:
 		if t.Kind == catalog.Float64 {

@@ -174,12 +174,50 @@ func widens(from, to catalog.Type) bool {
 	switch {
 	case from.Kind == catalog.List && to.Kind == catalog.List:
 		return widens(*from.Elem, *to.Elem)
-	case from.Kind == catalog.Int32 && to.Kind == catalog.Int64:
+	case from.Kind == catalog.Int32 && to.Kind == catalog.Int64, from.Kind == catalog.Float32 && to.Kind == catalog.Float64:
 		return true
 	case from.Kind == catalog.Timestamp && to.Kind == catalog.TimestampTZ, from.Kind == catalog.TimestampTZ && to.Kind == catalog.Timestamp:
 		return true
 	}
 	return false
+}
+
+// A column that was widened shows the same values, NULL, least and greatest among them.
+func TestFillReadsWhatAWidenedColumnHeld(t *testing.T) {
+	t.Parallel()
+	fill := func(from, to catalog.Type, values ...int64) *change.Rows {
+		was := change.NewRows(&catalog.Schema{Columns: []catalog.Column{{Name: "c", Type: from}}})
+		refs, sel := []change.Ref{{}}, []int{0}
+		for i, v := range values {
+			was.SetFixed(was.Add(), 0, v)
+			refs, sel = append(refs, change.Ref{Rows: was, Row: i}), append(sel, i+1)
+		}
+		b := array.NewBuilder(memory.DefaultAllocator, DataType(from))
+		Append(b, from, refs, 0)
+		out := change.NewRows(&catalog.Schema{Columns: []catalog.Column{{Name: "c", Type: to}}})
+		out.AddMany(len(sel))
+		require.NoError(t, Fill(out, 0, 0, b.NewArray(), sel))
+		require.Equal(t, change.Null, out.Mark(0, 0))
+		return out
+	}
+	longs := fill(catalog.Type{Kind: catalog.Int32}, catalog.Type{Kind: catalog.Int64}, math.MinInt32, math.MaxInt32)
+	require.Equal(t, []int64{math.MinInt32, math.MaxInt32}, []int64{longs.Fixed(1, 0), longs.Fixed(2, 0)})
+
+	floats := []float32{0.1, -math.MaxFloat32, math.SmallestNonzeroFloat32, float32(math.Inf(1)), float32(math.Copysign(0, -1))}
+	var bits []int64
+	for _, f := range floats {
+		bits = append(bits, int64(math.Float32bits(f)))
+	}
+	doubles := fill(catalog.Type{Kind: catalog.Float32}, catalog.Type{Kind: catalog.Float64}, bits...)
+	for i, f := range floats {
+		require.Equal(t, math.Float64bits(float64(f)), uint64(doubles.Fixed(i+1, 0)))
+	}
+
+	wider := fill(catalog.Type{Kind: catalog.Decimal, Precision: 9, Scale: 2}, catalog.Type{Kind: catalog.Decimal, Precision: 18, Scale: 2}, -999_999_999, 1)
+	require.Equal(t, []int64{-999_999_999, 1}, []int64{wider.Fixed(1, 0), wider.Fixed(2, 0)})
+	widest := fill(catalog.Type{Kind: catalog.Decimal, Precision: 18, Scale: 2}, catalog.Type{Kind: catalog.Decimal, Precision: 38, Scale: 2}, -1, 5)
+	require.Equal(t, wide(-1, math.MaxUint64), string(widest.Bytes(1, 0)))
+	require.Equal(t, wide(0, 5), string(widest.Bytes(2, 0)))
 }
 
 func BenchmarkAppendAColumnOfTexts(b *testing.B) {

@@ -198,7 +198,13 @@ func (c *current) FindBefore(ctx context.Context, touched fold.Touched) (fold.Cu
 	if err != nil {
 		return out, c.lake.unavailable(err, "the rows of "+c.name+" cannot be read")
 	}
-	return out, nil
+	snapshot, _, err := c.base()
+	for i := range out.Found {
+		if r := &out.Found[i].Row; !r.Deleted {
+			c.fills.apply(c.filledAt(snapshot), images, r.Image.Row, r.Stamp.Position)
+		}
+	}
+	return out, err
 }
 
 // FindBefore is as Current's, with open versions.
@@ -222,5 +228,9 @@ func (h *history) FindBefore(ctx context.Context, touched fold.Touched) (fold.Hi
 	if err != nil {
 		return out, h.lake.unavailable(err, "the rows of "+h.name+" cannot be read")
 	}
-	return out, nil
+	snapshot, _, err := h.base()
+	for i := range out.Found {
+		h.fills.apply(h.filledAt(snapshot), images, out.Found[i].Row.Image.Row, out.Found[i].Row.Stamp.Position)
+	}
+	return out, err
 }

@@ -35,8 +35,8 @@ func (b *bronze) Append(ctx context.Context, batches []*change.Batch, to pipelin
 		return c, err
 	}
 	for _, batch := range batches {
-		if !b.schema.SameShape(batch.Rows.Schema()) {
-			return c, catalog.Errorf(catalog.Conflict, catalog.CodeLakeSchema, "open the table again with its new columns", "the changes of %s have other columns than the lake's table %s", batch.Table.ID(), b.name)
+		if err := b.takes(batch.Rows.Schema()); err != nil {
+			return c, err
 		}
 	}
 	at := b.lake.now()

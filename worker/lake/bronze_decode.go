@@ -26,6 +26,7 @@ type decoder struct {
 type structImages struct {
 	arr    *array.Struct
 	fields []int // the struct's field for each column of the schema, or -1
+	named  func(name string) (int, bool)
 }
 
 func (r *eventReader) decoder(rec record) (*decoder, error) {
@@ -78,12 +79,14 @@ func (r *eventReader) structOf(rec record, name string, schema *catalog.Schema) 
 		}
 	}
 	s := structImages{arr: arr, fields: make([]int, len(schema.Columns))}
+	ids := make([]int, len(schema.Columns))
 	for i, c := range schema.Columns {
 		s.fields[i] = -1
 		if n, ok := byName[c.Name]; ok {
-			s.fields[i] = n
+			s.fields[i], ids[i] = n, fieldID(st.Field(n))
 		}
 	}
+	s.named = r.layer.namesIn(st.Fields(), ids)
 	return s
 }
 
@@ -140,6 +143,11 @@ func (d *decoder) append(b *change.Batch, sel []int) error {
 		if err := d.finish(b.Rows, &c, i); err != nil {
 			return err
 		}
+		for _, row := range []int{c.Before, c.After} {
+			if row >= 0 {
+				d.layer.fills.apply(0, b.Rows, row, c.Position)
+			}
+		}
 		b.Changes = append(b.Changes, c)
 	}
 	return nil
@@ -154,13 +162,13 @@ func (d *decoder) finish(rows *change.Rows, c *change.Change, i int) (err error)
 			}
 		}
 	}
-	image := c.After
+	image, from := c.After, d.after
 	if image < 0 {
-		image = c.Before
+		image, from = c.Before, d.before
 	}
 	if image >= 0 {
-		d.mark(rows, image, d.unavailable, i, change.Unavailable)
-		d.mark(rows, image, d.unfit, i, change.Unfit)
+		from.mark(rows, image, d.unavailable, i, change.Unavailable)
+		from.mark(rows, image, d.unfit, i, change.Unfit)
 	}
 	if len(d.layer.schema.Key) == 0 || c.Op == change.Truncate {
 		return nil
@@ -179,12 +187,13 @@ func (d *decoder) finish(rows *change.Rows, c *change.Change, i int) (err error)
 	return nil
 }
 
-func (d *decoder) mark(rows *change.Rows, row int, names arrow.Array, i int, m change.Mark) {
-	if names == nil || names.IsNull(i) {
+// mark gives a mark to the columns that a cell of a list names.
+func (s structImages) mark(rows *change.Rows, row int, names arrow.Array, i int, m change.Mark) {
+	if names == nil || names.IsNull(i) || s.named == nil {
 		return
 	}
 	for _, n := range appendNames(nil, names, i) {
-		if col := d.layer.schema.Index(n); col >= 0 {
+		if col, ok := s.named(n); ok {
 			rows.SetMark(row, col, m)
 		}
 	}

@@ -198,11 +198,15 @@ func (c *current) index(ctx context.Context) (*ledger, error) {
 
 // Write applies the result and the state in one commit.
 func (c *current) Write(ctx context.Context, result fold.CurrentResult, to pipeline.LayerState) (pipeline.Commit, error) {
+	if err := c.unfilled(ctx); err != nil {
+		return pipeline.Commit{}, err
+	}
 	if len(result.Remove) > 0 || len(result.Write) > 0 {
 		if _, err := c.index(ctx); err != nil {
 			return pipeline.Commit{}, err
 		}
 	}
+	result.Write = trimmed(c.fills, result.Write, c.fills.trimCurrent)
 	src := &currentRows{images: images{schema: c.schema, refs: make([]change.Ref, len(result.Write))}, rows: result.Write}
 	var newest catalog.Position
 	for i := range result.Write {

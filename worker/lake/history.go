@@ -147,11 +147,15 @@ func (h *history) index(ctx context.Context) (*ledger, error) {
 
 // Write applies the result and the state in one commit.
 func (h *history) Write(ctx context.Context, result fold.HistoryResult, to pipeline.LayerState) (pipeline.Commit, error) {
+	if err := h.unfilled(ctx); err != nil {
+		return pipeline.Commit{}, err
+	}
 	if len(result.Remove) > 0 || len(result.Write) > 0 {
 		if _, err := h.index(ctx); err != nil {
 			return pipeline.Commit{}, err
 		}
 	}
+	result.Write = trimmed(h.fills, result.Write, h.fills.trimHistory)
 	closedStay := !slices.ContainsFunc(result.Remove, func(p change.Place) bool { return h.found[p] == nil })
 	src := &historyRows{images: images{schema: h.schema, refs: make([]change.Ref, len(result.Write))}, rows: result.Write}
 	var newest catalog.Position

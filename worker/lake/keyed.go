@@ -21,13 +21,28 @@ type keyed struct {
 	// past is the ledger of an older snapshot; see before.
 	past   *ledger
 	pastID int64
+	// filling says that a fill writes; fillsDone is of how many the rows have the values
+	// once it is done.
+	filling   bool
+	fillsDone int
+}
+
+// imageSource is rows of current or history.
+type imageSource interface {
+	rowSource
+	stores() []*change.Rows
 }
 
 // write lands rows and removals with a state. landed is called when they are there,
 // with the numbers of the new files, to bring the index up to date.
-func (k *keyed) write(ctx context.Context, src rowSource, remove []change.Place, newest catalog.Position, to pipeline.LayerState, put func(lg *ledger, files []*dataFile, rows []int) error) (pipeline.Commit, error) {
+func (k *keyed) write(ctx context.Context, src imageSource, remove []change.Place, newest catalog.Position, to pipeline.LayerState, put func(lg *ledger, files []*dataFile, rows []int) error) (pipeline.Commit, error) {
 	start := k.lake.now()
 	c := pipeline.Commit{Rows: src.len(), Removed: len(remove)}
+	for _, rows := range src.stores() {
+		if err := k.takes(rows.Schema()); err != nil {
+			return c, err
+		}
+	}
 	lg, err := k.ready(ctx)
 	if err != nil {
 		return c, err
@@ -37,6 +52,13 @@ func (k *keyed) write(ctx context.Context, src rowSource, remove []change.Place,
 		return c, err
 	}
 	newest = firstOf(st.state.Cursor.Position, newest)
+	done := len(k.fills.list)
+	if k.filling {
+		done = k.fillsDone
+		if was := lastOf(k.tbl.Metadata()); was != nil { // the rows are those that proved it
+			newest = catalog.Position{Generation: was.Generation, Commit: was.Commit}
+		}
+	}
 	var gone removal
 	var rows written
 	var g errgroup.Group
@@ -49,6 +71,9 @@ func (k *keyed) write(ctx context.Context, src rowSource, remove []change.Place,
 	}
 	if err == nil && k.rebuild {
 		e.summary[propRebuilt] = "true"
+	}
+	if err == nil && done > 0 {
+		e.summary[propFilled] = k.fills.list[done-1].name
 	}
 	if err != nil {
 		k.abandon(e)

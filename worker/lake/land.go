@@ -96,7 +96,8 @@ func (l *layer) land(ctx context.Context, e *edit, moved func() error) (*staged,
 			if s, err = l.stage(e); err != nil {
 				return nil, l.lake.unavailable(err, "the lake's table "+l.name+" cannot be written")
 			}
-		case md.LastSequenceNumber() >= s.seq: // another branch took the number
+		case md.LastSequenceNumber() >= s.seq, // another branch took the number
+			md.CurrentSchema().ID != s.schema: // or columns were added, which the rows go without
 			l.remove(s.written)
 			if s, err = l.stage(e); err != nil {
 				return nil, l.lake.unavailable(err, "the lake's table "+l.name+" cannot be written")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -30,6 +31,9 @@ type layer struct {
 	tbl   *table.Table
 	fs    icebergio.WriteFileIO
 	arrow *arrow.Schema // of tbl's current schema, with field ids
+	// former are the schema's columns by names that they had before and none has now.
+	former map[string]int
+	fills  *fills // the table's; nil where no row is read
 
 	// manifests are those of the head listed, when known.
 	manifests []iceberg.ManifestFile
@@ -85,18 +89,33 @@ func (l *layer) use(ctx context.Context, t *table.Table) error {
 		l.fs = w
 	}
 	if l.tbl == nil || l.tbl.Schema().ID != t.Schema().ID {
+		if err := l.fits(t); err != nil {
+			return err
+		}
 		s, err := table.SchemaToArrowSchema(t.Schema(), nil, true, false)
 		if err != nil {
 			return fmt.Errorf("arrow schema of %s: %w", l.name, err)
 		}
 		l.arrow = s
+		if l.schema != nil {
+			l.former = readLineage(t.Properties()).formerNames(l.schema)
+		}
 	}
 	if l.tbl != nil && head(l.tbl.Metadata()) != head(t.Metadata()) {
 		l.forget()
 		l.rebuild = false
 	}
 	l.tbl = t
-	return nil
+	return l.loadFills()
+}
+
+// takes fails with lake.schema when rows of a schema are not of the layer's columns.
+func (l *layer) takes(s *catalog.Schema) error {
+	same := s == l.schema || l.schema.SameShape(s) && slices.EqualFunc(l.schema.Columns, s.Columns, func(a, b catalog.Column) bool { return slices.Equal(a.Was, b.Was) })
+	if same {
+		return nil
+	}
+	return catalog.Errorf(catalog.Conflict, catalog.CodeLakeSchema, "open the table again with its new columns", "the changes of %s have other columns than the lake's table %s", l.source.ID(), l.name)
 }
 
 // forget drops what is known of the files.

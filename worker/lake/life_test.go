@@ -138,7 +138,9 @@ func markUnavailable(s *catalog.Schema, rows *change.Rows, row int) {
 		return
 	}
 	typemap.EachElem(rows.Bytes(row, col), false, func(_ bool, _ int64, name []byte) {
-		rows.SetMark(row, s.Index(string(name)), change.Unavailable)
+		if i := s.Index(string(name)); i >= 0 { // bronze's are of its structs
+			rows.SetMark(row, i, change.Unavailable)
+		}
 	})
 }
 

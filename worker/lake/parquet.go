@@ -72,6 +72,7 @@ type record struct {
 	first   int64 // the number of the first row in the file
 	rows    int
 	columns map[int]arrow.Array
+	fields  []arrow.Field // of the columns, under the names that they have in the file
 }
 
 // read calls f with the rows of one row group in order. The arrays are only valid
@@ -105,7 +106,7 @@ func (p *parquetFile) read(ctx context.Context, group int, first int64, fields [
 	defer rr.Release()
 	for rr.Next() {
 		batch := rr.RecordBatch()
-		rec := record{first: first, rows: int(batch.NumRows()), columns: make(map[int]arrow.Array, batch.NumCols())}
+		rec := record{first: first, rows: int(batch.NumRows()), columns: make(map[int]arrow.Array, batch.NumCols()), fields: batch.Schema().Fields()}
 		for i, af := range batch.Schema().Fields() {
 			rec.columns[fieldID(af)] = batch.Column(i)
 		}

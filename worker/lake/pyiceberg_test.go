@@ -22,11 +22,14 @@ import (
 	"github.com/lakeweir/lakeweir/worker/lake/icetest"
 )
 
-// pyRows reads a table by PyIceberg.
-func pyRows(t *testing.T, bin, dir string, ident []string) []map[string]any {
+// pyRows reads a table by PyIceberg; asked are options of testdata/read.py.
+func pyRows(t *testing.T, bin, dir string, ident []string, asked ...string) []map[string]any {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), bin, filepath.Join("testdata", "read.py"),
-		"sqlite:///"+filepath.Join(dir, "catalog.db"), "lakeweir", "file://"+filepath.Join(dir, "warehouse"), ident[0], ident[1])
+	args := append([]string{
+		filepath.Join("testdata", "read.py"),
+		"sqlite:///" + filepath.Join(dir, "catalog.db"), "lakeweir", "file://" + filepath.Join(dir, "warehouse"), ident[0], ident[1],
+	}, asked...)
+	cmd := exec.CommandContext(t.Context(), bin, args...)
 	var out, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &stderr
 	require.NoError(t, cmd.Run(), stderr.String())

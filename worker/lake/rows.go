@@ -86,16 +86,46 @@ func (l *layer) fillImages(rows *change.Rows, rec record, fields []int, unavaila
 	if unavailable == nil || unavailable.NullN() == unavailable.Len() {
 		return first, nil
 	}
+	named := l.namesIn(rec.fields, fields)
 	var names []string
 	for k, i := range sel {
 		names = appendNames(names[:0], unavailable, i)
 		for _, n := range names {
-			if col := l.schema.Index(n); col >= 0 {
+			if col, ok := named(n); ok {
 				rows.SetMark(first+k, col, change.Unavailable)
 			}
 		}
 	}
 	return first, nil
+}
+
+// namesIn returns what finds a column of the schema by the name that it had when a file
+// was written, which is what the file itself calls it. Other writers call it otherwise:
+// their names are those of today or former ones. ids are the schema's columns' in file.
+func (l *layer) namesIn(file []arrow.Field, ids []int) func(name string) (int, bool) {
+	var then map[string]int // seldom asked for
+	return func(name string) (int, bool) {
+		if then == nil {
+			columns := make(map[int]int, len(ids))
+			for col, id := range ids {
+				columns[id] = col
+			}
+			then = make(map[string]int, len(file))
+			for _, f := range file {
+				if col, ok := columns[fieldID(f)]; ok {
+					then[f.Name] = col
+				}
+			}
+		}
+		if col, ok := then[name]; ok {
+			return col, true
+		}
+		if col := l.schema.Index(name); col >= 0 {
+			return col, true
+		}
+		col, ok := l.former[name]
+		return col, ok
+	}
 }
 
 // wanted is a row to be read by its place, and where the answer goes.

@@ -75,8 +75,8 @@ func limitError(err error) error {
 
 // roomFor is how many rows of a file there is room for, by its average row. A file
 // that cannot be read says so when it is.
-func (h *history) roomFor(file *dataFile, rows int, left int64) int {
-	p, err := openParquet(h.fs, file.path)
+func (l *layer) roomFor(file *dataFile, rows int, left int64) int {
+	p, err := openParquet(l.fs, file.path)
 	if err != nil {
 		return rows
 	}

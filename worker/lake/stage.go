@@ -44,6 +44,7 @@ func (e *edit) operation() table.Operation {
 // staged is a snapshot written on top of one head, ready to land.
 type staged struct {
 	id, parent, seq int64
+	schema          int   // that was current
 	rows            int64 // that the layer holds once it lands; negative when unknown
 	updates         []table.Update
 	requirements    []table.Requirement
@@ -151,6 +152,7 @@ func (s *stager) finish(manifests []iceberg.ManifestFile) (*staged, error) {
 		return nil, fmt.Errorf("manifest list: %w", err)
 	}
 	schemaID := s.md.CurrentSchema().ID
+	s.schema = schemaID
 	summary := s.summary()
 	s.rows = liveRows(summary)
 	snap := table.Snapshot{
@@ -167,7 +169,8 @@ func (s *stager) finish(manifests []iceberg.ManifestFile) (*staged, error) {
 	if old := tooOld(s.md); len(old) > 0 {
 		s.updates = append(s.updates, table.NewRemoveSnapshotsUpdate(old, false))
 	}
-	s.requirements = []table.Requirement{table.AssertTableUUID(s.md.TableUUID()), table.AssertRefSnapshotID(table.MainBranch, parent)}
+	// Columns that have changed meanwhile may be others than those that were written.
+	s.requirements = []table.Requirement{table.AssertTableUUID(s.md.TableUUID()), table.AssertRefSnapshotID(table.MainBranch, parent), table.AssertCurrentSchemaID(schemaID)}
 	return s.staged, nil
 }
 

@@ -41,7 +41,7 @@ func lastOf(md table.Metadata) *last {
 // properties are what a commit of a snapshot sets.
 func (e *edit) properties(id, seq int64) iceberg.Properties {
 	l := last{Snapshot: id, Sequence: seq, Generation: e.newest.Generation, Commit: e.newest.Commit, Summary: map[string]string{}}
-	for _, k := range []string{propCursor, propCommitTime, propSnapshot, propOffsets, propLate, propRemade} {
+	for _, k := range []string{propCursor, propCommitTime, propSnapshot, propOffsets, propLate, propRemade, propFilled} {
 		if v := e.summary[k]; v != "" {
 			l.Summary[k] = v
 		}

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 	"unicode"
@@ -22,7 +23,10 @@ import (
 // namespaces and format version.
 func (l *Lake) ForSource(source *catalog.Source) pipeline.Lake { return sourceLake{l, source} }
 
-var _ pipeline.Lake = sourceLake{}
+var (
+	_ pipeline.Lake    = sourceLake{}
+	_ pipeline.Evolver = sourceLake{}
+)
 
 type sourceLake struct {
 	lake   *Lake
@@ -60,7 +64,9 @@ func (s sourceLake) BronzeState(ctx context.Context, t *catalog.Table) (pipeline
 // t, and with lake.schema when one has other columns.
 func (l *Lake) OpenTable(ctx context.Context, source *catalog.Source, t *catalog.Table, schema *catalog.Schema) (pipeline.Layers, error) {
 	var out pipeline.Layers
-	b, err := l.openLayer(ctx, source, t, schema, catalog.Bronze)
+	// Bronze comes first: it tells the others what rows were filled with.
+	fills := &fills{}
+	b, err := l.openLayer(ctx, source, t, schema, catalog.Bronze, fills)
 	if err != nil {
 		return out, err
 	}
@@ -69,14 +75,14 @@ func (l *Lake) OpenTable(ctx context.Context, source *catalog.Source, t *catalog
 		return out, nil
 	}
 	if t.Current {
-		c, err := l.openLayer(ctx, source, t, schema, catalog.Current)
+		c, err := l.openLayer(ctx, source, t, schema, catalog.Current, fills)
 		if err != nil {
 			return out, err
 		}
 		out.Current = &current{keyed{layer: c}}
 	}
 	if t.History {
-		h, err := l.openLayer(ctx, source, t, schema, catalog.History)
+		h, err := l.openLayer(ctx, source, t, schema, catalog.History, fills)
 		if err != nil {
 			return out, err
 		}
@@ -85,19 +91,19 @@ func (l *Lake) OpenTable(ctx context.Context, source *catalog.Source, t *catalog
 	return out, nil
 }
 
-func (l *Lake) openLayer(ctx context.Context, source *catalog.Source, t *catalog.Table, schema *catalog.Schema, kind catalog.Layer) (*layer, error) {
+func (l *Lake) openLayer(ctx context.Context, source *catalog.Source, t *catalog.Table, schema *catalog.Schema, kind catalog.Layer, fills *fills) (*layer, error) {
 	ident := source.LakeName(t.Name, kind)
 	if err := CheckName(ident); err != nil {
 		return nil, err
 	}
-	ly := &layer{lake: l, kind: kind, source: t, schema: schema, ident: ident, name: dotted(ident)}
+	ly := &layer{lake: l, kind: kind, source: t, schema: schema, ident: ident, name: dotted(ident), fills: fills}
 	if source.Connector != nil {
 		ly.topic = source.Connector.Topic(t.Name)
 	}
 	want := layout(kind, schema, ly.topic != "")
 	tbl, err := l.cat.LoadTable(ctx, ident)
 	if errors.Is(err, icecat.ErrNoSuchTable) || errors.Is(err, icecat.ErrNoSuchNamespace) {
-		tbl, err = l.create(ctx, source, t, kind, ident, want)
+		tbl, err = l.create(ctx, source, t, kind, ident, want, lineageOf(schema))
 	}
 	if err != nil {
 		return nil, l.unavailable(err, "the lake's table "+ly.name+" cannot be opened")
@@ -105,12 +111,23 @@ func (l *Lake) openLayer(ctx context.Context, source *catalog.Source, t *catalog
 	if err := checkOurs(tbl, t, kind, ly.name); err != nil {
 		return nil, err
 	}
-	if diff := differences(want.Fields(), tbl.Schema().Fields(), ""); len(diff) > 0 {
-		return nil, catalog.Errorf(catalog.Conflict, catalog.CodeLakeSchema,
-			"decide how the lake's table is to follow the source, or drop it to have it read again",
-			"the lake's table %s has other columns than %s: %s", ly.name, t.ID(), strings.Join(diff, "; "))
-	}
 	return ly, ly.use(ctx, tbl)
+}
+
+// fits reports whether the layer's schema is that of a table: whether each column is
+// there, and is the one that the schema means.
+func (l *layer) fits(t *table.Table) error {
+	if l.schema == nil {
+		return nil // of who asks for no row
+	}
+	diff := differences(layout(l.kind, l.schema, l.topic != "").Fields(), t.Schema().Fields(), "")
+	diff = append(diff, readLineage(t.Properties()).contradicts(l.schema)...)
+	if len(diff) == 0 {
+		return nil
+	}
+	return catalog.Errorf(catalog.Conflict, catalog.CodeLakeSchema,
+		"decide how the lake's table is to follow the source, or drop it to have it read again",
+		"the lake's table %s has other columns than %s: %s", l.name, l.source.ID(), strings.Join(diff, "; "))
 }
 
 // CheckName reports whether the lake can have a table of that name: Iceberg's
@@ -136,7 +153,7 @@ func checkOurs(tbl *table.Table, t *catalog.Table, kind catalog.Layer, name stri
 	return nil
 }
 
-func (l *Lake) create(ctx context.Context, source *catalog.Source, t *catalog.Table, kind catalog.Layer, ident []string, schema *iceberg.Schema) (*table.Table, error) {
+func (l *Lake) create(ctx context.Context, source *catalog.Source, t *catalog.Table, kind catalog.Layer, ident []string, schema *iceberg.Schema, columns *lineage) (*table.Table, error) {
 	for n := 1; n < len(ident); n++ {
 		err := l.cat.CreateNamespace(ctx, ident[:n], nil)
 		if err == nil || errors.Is(err, icecat.ErrNamespaceAlreadyExists) {
@@ -151,7 +168,7 @@ func (l *Lake) create(ctx context.Context, source *catalog.Source, t *catalog.Ta
 	if version == 0 {
 		version = 3
 	}
-	opts := []icecat.CreateTableOpt{icecat.WithProperties(iceberg.Properties{
+	props := iceberg.Properties{
 		table.PropertyFormatVersion:               strconv.Itoa(version),
 		table.ParquetCompressionKey:               "zstd",
 		table.ParquetCompressionLevelKey:          "1",
@@ -162,7 +179,13 @@ func (l *Lake) create(ctx context.Context, source *catalog.Source, t *catalog.Ta
 		"write.merge.mode":                        table.WriteModeMergeOnRead,
 		propTable:                                 t.ID(),
 		propLayer:                                 string(kind),
-	})}
+	}
+	record, err := columns.properties()
+	if err != nil {
+		return nil, fmt.Errorf("columns of %s: %w", dotted(ident), err)
+	}
+	maps.Copy(props, record)
+	opts := []icecat.CreateTableOpt{icecat.WithProperties(props)}
 	if strings.Contains(l.warehouse, "://") {
 		opts = append(opts, icecat.WithLocation(l.location(ident)))
 	}

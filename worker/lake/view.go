@@ -81,7 +81,28 @@ func (l *Lake) View(ctx context.Context, ident []string, snapshotID int64) (*Vie
 			v.columns = append(v.columns, newViewColumn(inner, f.Name, inner.Name, true))
 		}
 	}
+	if snapshotID == 0 {
+		v.addLineage()
+	}
 	return v, nil
+}
+
+// addLineage tells which of the source's columns were dropped or had other names.
+func (v *View) addLineage() {
+	lineage := readLineage(v.tbl.Properties())
+	if lineage == nil {
+		return
+	}
+	for i := range v.columns {
+		c := &v.columns[i]
+		name := c.top
+		if c.field != "" {
+			name = c.field
+		}
+		if n := lineage.index(name); n >= 0 {
+			c.Dropped, c.Was = lineage.Columns[n].Dropped, lineage.Columns[n].Was
+		}
+	}
 }
 
 func newViewColumn(f iceberg.NestedField, top, field string, nullable bool) viewColumn {
@@ -145,8 +166,8 @@ func (v *View) SnapshotID() int64 {
 func (v *View) State() (pipeline.LayerState, error) { return stateOf(v.tbl.Metadata(), v.name) }
 
 // Columns returns the table's columns; a field of a struct is one of its own:
-// "before.status". A column whose type Lakeweir never writes has Kind 0 and cannot
-// be scanned.
+// "before.status". Their numbers are those of Iceberg's fields. A column whose type
+// Lakeweir never writes has Kind 0 and cannot be scanned.
 func (v *View) Columns() []catalog.Column {
 	out := make([]catalog.Column, len(v.columns))
 	for i, c := range v.columns {

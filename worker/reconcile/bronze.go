@@ -203,7 +203,10 @@ func (k *keyless) addBatch(m *moment, b *change.Batch) {
 // image returns the digest of a row; a value that was not sent is that of before.
 func (k *keyless) image(rows *change.Rows, row, before int) digest {
 	k.d.buf = k.d.buf[:0]
-	for col := range rows.Schema().Columns {
+	for col, c := range rows.Schema().Columns {
+		if c.Dropped {
+			continue // the source's rows have it no more
+		}
 		from := row
 		switch rows.Mark(row, col) {
 		case change.Unavailable:

@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"iter"
+	"slices"
 	"strings"
 
 	"github.com/lakeweir/lakeweir/catalog"
@@ -47,15 +48,24 @@ const (
 )
 
 // sourceColumns returns the source's columns as the lake has them, from bronze's
-// images, with the configured key.
+// images, with the configured key. Those that the source has dropped come last.
 func sourceColumns(bronze View, table *catalog.Table) (*catalog.Schema, error) {
 	s := &catalog.Schema{Version: 1}
 	for _, c := range bronze.Columns() {
 		if name, ok := strings.CutPrefix(c.Name, "after."); ok {
-			c.Name = name
+			c.Name, c.Number = name, 0 // the lake's number is none of the source's
 			s.Columns = append(s.Columns, c)
 		}
 	}
+	slices.SortStableFunc(s.Columns, func(a, b catalog.Column) int {
+		switch {
+		case a.Dropped == b.Dropped:
+			return 0
+		case b.Dropped:
+			return -1
+		}
+		return 1
+	})
 	for _, name := range table.PrimaryKey {
 		i := s.Index(name)
 		if i < 0 {
@@ -65,6 +75,14 @@ func sourceColumns(bronze View, table *catalog.Table) (*catalog.Schema, error) {
 		s.Key = append(s.Key, i)
 	}
 	return s, nil
+}
+
+// withoutDropped is a schema of sourceColumns without what the source has dropped: there
+// is nothing to compare it with. The indexes of the others stay as they are.
+func withoutDropped(s *catalog.Schema) *catalog.Schema {
+	out := *s
+	out.Columns = slices.DeleteFunc(slices.Clone(s.Columns), func(c catalog.Column) bool { return c.Dropped })
+	return &out
 }
 
 func columnNames(s *catalog.Schema) []string {

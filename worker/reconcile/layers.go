@@ -7,6 +7,7 @@ import (
 	"github.com/lakeweir/lakeweir/catalog"
 	"github.com/lakeweir/lakeweir/worker/change"
 	"github.com/lakeweir/lakeweir/worker/fold"
+	"github.com/lakeweir/lakeweir/worker/pipeline"
 )
 
 // checkLayers checks the rules that hold within the lake: bronze has no event
@@ -157,6 +158,7 @@ func (t *tableRun) compareRefold(ctx context.Context, c *cut, f *refold, parts *
 	if f.table.Current {
 		folded := folding{what: "current", ledger: newLedger(), parts: parts, part: part, d: digester{forms: t.forms}}
 		for _, v := range f.derived.Rows() {
+			v = pipeline.Shown(t.layers.Current, v)
 			p := v.Stamp.Position
 			id := folded.d.key(v.Image.Rows, v.Image.Row, key)
 			folded.put(id, folded.content(v.Image.Rows, v.Image.Row, n, []int64{
@@ -183,6 +185,7 @@ func (t *tableRun) compareRefold(ctx context.Context, c *cut, f *refold, parts *
 	if f.table.History {
 		folded := folding{what: "history", ledger: newLedger(), parts: parts, part: part, d: digester{forms: t.forms}}
 		for _, v := range f.derived.Versions() {
+			v = pipeline.Shown(t.layers.History, v)
 			id := versionID(&v)
 			folded.put(folded.identity(v.Image.Rows, v.Image.Row, key, id), folded.content(v.Image.Rows, v.Image.Row, n, append(id,
 				v.To, bit(v.To == fold.Open), int64(v.Stamp.LSN), v.Stamp.CommitTime, int64(v.Op))))

@@ -17,7 +17,7 @@ type tableRun struct {
 	*Reconciler
 	table  *catalog.Table
 	source *source
-	schema *catalog.Schema   // the source's columns as the lake has them
+	schema *catalog.Schema   // the source's columns as the lake has them, the first of its rows' columns
 	forms  []typemap.KeyForm // of the key's columns
 	layers pipeline.Layers
 	expect *expectation
@@ -55,8 +55,9 @@ func (t *tableRun) prepare(ctx context.Context, bronze View) error {
 	if err != nil {
 		return err
 	}
+	live := withoutDropped(all)
 	var ordered []sourceColumn
-	for _, c := range all.Columns {
+	for _, c := range live.Columns {
 		i := slices.IndexFunc(have, func(s sourceColumn) bool { return s.name == c.Name })
 		if i < 0 {
 			return catalog.Errorf(catalog.Conflict, catalog.CodeSchemaChanged, "decide how the lake is to follow the source, then compare again",
@@ -66,7 +67,7 @@ func (t *tableRun) prepare(ctx context.Context, bronze View) error {
 	}
 	for _, s := range have {
 		switch {
-		case all.Index(s.name) >= 0:
+		case live.Index(s.name) >= 0:
 		case s.generated:
 			t.note("column %s is generated and not replicated", s.name)
 		default:
@@ -85,13 +86,14 @@ func (t *tableRun) prepare(ctx context.Context, bronze View) error {
 		}
 		t.forms = append(t.forms, form)
 		if t.table.PII[ordered[col].name] == "" {
-			all.Columns[col].Source = ordered[col].source // or 1.0 and 1.00 would be two keys here
+			// Or 1.0 and 1.00 would be two keys here.
+			all.Columns[col].Source, live.Columns[col].Source = ordered[col].source, ordered[col].source
 		}
 	}
 	if t.layers, err = t.cfg.Lake.Open(ctx, t.table, all); err != nil {
 		return err
 	}
-	t.schema = all
+	t.schema = live
 	t.expect = newExpectation(t.table, ordered, t.cfg.Masking)
 	return nil
 }

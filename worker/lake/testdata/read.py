@@ -4,7 +4,7 @@ Values are written exactly and without Python's own types in between: numbers an
 instants as the integers underneath, decimals as unscaled integers, floats and bytes
 as hexadecimal, lists as lists, structs as objects.
 
-usage: read.py CATALOG_URI CATALOG_NAME WAREHOUSE NAMESPACE TABLE [PROPERTY=VALUE ...]
+usage: read.py CATALOG_URI CATALOG_NAME WAREHOUSE NAMESPACE TABLE [PROPERTY=VALUE ...] [--snapshot=ID] [--filter=EXPRESSION]
 """
 import json
 import struct
@@ -59,9 +59,16 @@ def main():
 
     decimal.getcontext().prec = 80
     uri, name, warehouse, namespace, table = sys.argv[1:6]
-    props = dict(p.split("=", 1) for p in sys.argv[6:])
+    given = [p.split("=", 1) for p in sys.argv[6:]]
+    props = {k: v for k, v in given if not k.startswith("--")}
+    asked = {k: v for k, v in given if k.startswith("--")}
+    scan = {}
+    if "--snapshot" in asked:
+        scan["snapshot_id"] = int(asked["--snapshot"])
+    if "--filter" in asked:
+        scan["row_filter"] = asked["--filter"]
     catalog = SqlCatalog(name, uri=uri, warehouse=warehouse, **props)
-    t = catalog.load_table((namespace, table)).scan().to_arrow()
+    t = catalog.load_table((namespace, table)).scan(**scan).to_arrow()
     columns = [canon(t.column(i)) for i in range(t.num_columns)]
     for row in range(t.num_rows):
         print(json.dumps({n: c[row] for n, c in zip(t.column_names, columns)}, sort_keys=True))
