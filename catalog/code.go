@@ -67,6 +67,13 @@ const (
 	CodeLakeConfig      Code = "lake.config"        // the catalog or warehouse setting is wrong
 	CodeLakeNoTable     Code = "lake.no_table"      // the lake has no table of that name
 
+	// What a stopped table misses, parked: worker/park.
+	CodeParkMissing Code = "park.missing"   // a file with parked changes is gone, or one between others was never there
+	CodeParkDamaged Code = "park.damaged"   // a file with parked changes was cut short or changed, or is another's
+	CodeParkKey     Code = "park.key"       // parked changes cannot be opened: another key, or one that was destroyed
+	CodeParkVersion Code = "park.version"   // parked changes were sealed by a newer Lakeweir
+	CodeParkSize    Code = "park.too_large" // more changes than can be parked as one
+
 	// The connector of a source: orchestrator/connect.
 	CodeConnectorConfig      Code = "connector.config"      // Kafka Connect refuses the connector's configuration
 	CodeConnectorSetting     Code = "connector.setting"     // a setting that loses or changes data, or is of another source
@@ -82,6 +89,12 @@ const (
 	CodeTopicCompacted   Code = "topic.compacted"     // a table's topic is compacted: history is lost
 	CodeTopicRetention   Code = "topic.retention"     // a table's topic forgets changes too soon
 	CodeTopicMessageSize Code = "topic.message_bytes" // a table's topic takes no large rows
+
+	// Schema changes and quarantines as they are kept: catalog/registry.
+	CodeNoSchemaChange    Code = "schema_change.not_found" // no schema change of that number
+	CodeSchemaChangeState Code = "schema_change.state"     // the schema change is past what was asked of it
+	CodeNoQuarantine      Code = "quarantine.not_found"    // no quarantine of that number
+	CodeQuarantineState   Code = "quarantine.state"        // the quarantine is past what was asked of it, or not yet there
 
 	// Registry and commands.
 	CodeRegistryUnavailable Code = "registry.unavailable" // the registry's database cannot be reached

@@ -77,23 +77,15 @@ func (c Cursor) String() string { return c.Epoch.String() + " " + c.Position.Str
 // ParseCursor reads what Cursor.String prints.
 func ParseCursor(s string) (Cursor, error) {
 	bad := fmt.Errorf("%q is not a cursor such as \"7312345678901234567.1 g1 16/B374D848 #4\"", s)
-	f := strings.Fields(s)
-	if len(f) != 4 || !strings.HasPrefix(f[1], "g") || !strings.HasPrefix(f[3], "#") {
-		return Cursor{}, bad
-	}
-	i := strings.LastIndexByte(f[0], '.')
+	epoch, place, _ := strings.Cut(s, " ")
+	i := strings.LastIndexByte(epoch, '.')
 	if i < 0 {
 		return Cursor{}, bad
 	}
-	timeline, err1 := strconv.ParseUint(f[0][i+1:], 10, 32)
-	generation, err2 := strconv.ParseUint(f[1][1:], 10, 32)
-	commit, err3 := ParseLSN(f[2])
-	ordinal, err4 := strconv.ParseUint(f[3][1:], 10, 64)
-	if err1 != nil || err2 != nil || err3 != nil || err4 != nil {
+	timeline, err1 := strconv.ParseUint(epoch[i+1:], 10, 32)
+	position, err2 := ParsePosition(place)
+	if err1 != nil || err2 != nil {
 		return Cursor{}, bad
 	}
-	return Cursor{
-		Epoch:    Epoch{System: f[0][:i], Timeline: uint32(timeline)},
-		Position: Position{Generation: uint32(generation), Commit: commit, Ordinal: ordinal},
-	}, nil
+	return Cursor{Epoch: Epoch{System: epoch[:i], Timeline: uint32(timeline)}, Position: position}, nil
 }
