@@ -118,6 +118,22 @@ type Column struct {
 	Source   SourceType
 	Type     Type
 	Nullable bool
+	// Dropped says that the source has the column no more. The lake keeps it, and it is
+	// NULL in every later change.
+	Dropped bool
+	// Was are the names that the column had in the lake before, the oldest first. With
+	// the name of today they tell which column it is: two that have swapped their names
+	// differ in nothing else. See Renamed.
+	Was []string
+}
+
+// Renamed returns the column under another name, with the one it had among its former.
+func (c Column) Renamed(name string) Column {
+	if name != c.Name {
+		c.Was = append(slices.Clone(c.Was), c.Name)
+		c.Name = name
+	}
+	return c
 }
 
 // Schema is the columns of a table at one version, in the source's order.
@@ -128,6 +144,12 @@ type Schema struct {
 	// Key holds the indexes of the configured primary key's columns, in its
 	// order; empty for a table without a key.
 	Key []int
+	// Definition is how the source declares the table with these columns; nil where that
+	// is not known. The next change of the table is told from it.
+	Definition *Definition
+	// At is the place from which on the source had them, as far as it was decided that
+	// the lake follows; zero for the columns that the table was first read with.
+	At Place
 }
 
 // Index returns the index of the named column, or -1.

@@ -23,6 +23,9 @@ type SchemaView struct {
 type schemaDoc struct {
 	Columns []columnDoc `json:"columns"`
 	Key     []int       `json:"key"`
+	// Schemas that were stored before definitions were known have neither.
+	Definition *catalog.Definition `json:"definition,omitempty"`
+	At         *catalog.Place      `json:"at,omitempty"`
 }
 
 type columnDoc struct {
@@ -31,6 +34,9 @@ type columnDoc struct {
 	Source   catalog.SourceType `json:"source"`
 	Type     typeDoc            `json:"type"`
 	Nullable bool               `json:"nullable"`
+	// Schemas that were stored before columns could be dropped or renamed have neither.
+	Dropped bool     `json:"dropped,omitempty"`
+	Was     []string `json:"was,omitempty"`
 }
 
 type typeDoc struct {
@@ -110,24 +116,30 @@ func readSchema(version int, stored string) (*catalog.Schema, error) {
 	if err := json.Unmarshal([]byte(stored), &doc); err != nil {
 		return nil, fmt.Errorf("read schema version %d: %w", version, err)
 	}
-	s := &catalog.Schema{Version: version, Key: doc.Key}
+	s := &catalog.Schema{Version: version, Key: doc.Key, Definition: doc.Definition}
+	if doc.At != nil {
+		s.At = *doc.At
+	}
 	for _, c := range doc.Columns {
 		t, err := c.Type.value()
 		if err != nil {
 			return nil, fmt.Errorf("read schema version %d, column %s: %w", version, c.Name, err)
 		}
-		s.Columns = append(s.Columns, catalog.Column{Name: c.Name, Number: c.Number, Source: c.Source, Type: t, Nullable: c.Nullable})
+		s.Columns = append(s.Columns, catalog.Column{Name: c.Name, Number: c.Number, Source: c.Source, Type: t, Nullable: c.Nullable, Dropped: c.Dropped, Was: c.Was})
 	}
 	return s, nil
 }
 
 func docOf(s *catalog.Schema) schemaDoc {
-	d := schemaDoc{Columns: []columnDoc{}, Key: slices.Clone(s.Key)}
+	d := schemaDoc{Columns: []columnDoc{}, Key: slices.Clone(s.Key), Definition: s.Definition}
+	if !s.At.IsZero() {
+		d.At = &s.At
+	}
 	if d.Key == nil {
 		d.Key = []int{}
 	}
 	for _, c := range s.Columns {
-		d.Columns = append(d.Columns, columnDoc{Name: c.Name, Number: c.Number, Source: c.Source, Type: typeDocOf(c.Type), Nullable: c.Nullable})
+		d.Columns = append(d.Columns, columnDoc{Name: c.Name, Number: c.Number, Source: c.Source, Type: typeDocOf(c.Type), Nullable: c.Nullable, Dropped: c.Dropped, Was: c.Was})
 	}
 	return d
 }
