@@ -27,7 +27,7 @@ func definition(t *testing.T, columns ...string) *catalog.Definition {
 func said(changes []catalog.SchemaChange) []string {
 	var out []string
 	for _, c := range changes {
-		s := string(c.Kind) + ": " + c.String()
+		s := []string{string(c.Kind) + ": " + c.String()}
 		for _, fact := range []struct {
 			is   bool
 			text string
@@ -40,10 +40,10 @@ func said(changes []catalog.SchemaChange) []string {
 			{c.RenameOf != "", "perhaps " + c.RenameOf},
 		} {
 			if fact.is {
-				s += "; " + fact.text
+				s = append(s, fact.text)
 			}
 		}
-		out = append(out, s)
+		out = append(out, strings.Join(s, "; "))
 	}
 	return out
 }
@@ -57,6 +57,7 @@ func TestDiffTellsEachKindOfChange(t *testing.T) {
 	t.Parallel()
 	const id, status, email = "id bigint not null", "status text", "email text"
 	base := func(t *testing.T) *catalog.Definition {
+		t.Helper()
 		d := definition(t, id, status, email)
 		d.Key = []string{"id"}
 		d.Identity.Columns = d.Key
@@ -67,10 +68,14 @@ func TestDiffTellsEachKindOfChange(t *testing.T) {
 		want   []string
 	}{
 		"nothing": {func(*catalog.Definition) {}, nil},
-		"column added": {func(d *catalog.Definition) { d.Columns = append(d.Columns, column(t, 4, "note text")) },
-			[]string{"column_added: column note is new: text"}},
-		"added with a constant default": {func(d *catalog.Definition) { d.Columns = append(d.Columns, column(t, 4, "n int not null default 5")) },
-			[]string{"column_added: column n is new: integer not null default 5"}},
+		"column added": {
+			func(d *catalog.Definition) { d.Columns = append(d.Columns, column(t, 4, "note text")) },
+			[]string{"column_added: column note is new: text"},
+		},
+		"added with a constant default": {
+			func(d *catalog.Definition) { d.Columns = append(d.Columns, column(t, 4, "n int not null default 5")) },
+			[]string{"column_added: column n is new: integer not null default 5"},
+		},
 		"added with a volatile default": {func(d *catalog.Definition) {
 			d.Columns = append(d.Columns, column(t, 4, "u uuid default gen_random_uuid()"))
 		}, []string{"column_added: column u is new: uuid default gen_random_uuid(); rewrite values"}},
@@ -90,28 +95,38 @@ func TestDiffTellsEachKindOfChange(t *testing.T) {
 		"column dropped":         {func(d *catalog.Definition) { d.Columns = d.Columns[:2] }, []string{"column_dropped: column email is gone; tokenize"}},
 		"tracked column dropped": {func(d *catalog.Definition) { d.Columns = append(d.Columns[:1:1], d.Columns[2]) }, []string{"column_dropped: column status is gone; tracked"}},
 		"column renamed":         {func(d *catalog.Definition) { d.Columns[1].Name = "state" }, []string{"column_renamed: column status is now called state; tracked"}},
-		"dropped and added again": {func(d *catalog.Definition) { d.Columns[1].Number = 4 },
-			[]string{"column_dropped: column status is gone; tracked", "column_added: column status is new: text; tracked"}},
+		"dropped and added again": {
+			func(d *catalog.Definition) { d.Columns[1].Number = 4 },
+			[]string{"column_dropped: column status is gone; tracked", "column_added: column status is new: text; tracked"},
+		},
 		"two columns swap names": {func(d *catalog.Definition) {
 			d.Columns[1].Name, d.Columns[2].Name = d.Columns[2].Name, d.Columns[1].Name
 		}, []string{"column_renamed: column status is now called email; tracked; tokenize", "column_renamed: column email is now called status; tracked; tokenize"}},
-		"renamed and widened at once": {func(d *catalog.Definition) { d.Columns[1] = column(t, 2, "state varchar") },
-			[]string{"column_renamed: column status is now called state; tracked", "column_widened: column status: text → character varying (lake: string as before); same; rewrite unknown; tracked"}},
-		"NULL allowed":     {func(d *catalog.Definition) { d.Columns[0].Nullable = true }, []string{"nullability_relaxed: column id: NULL is allowed now; key"}},
-		"NULL refused":     {func(d *catalog.Definition) { d.Columns[1].Nullable = false }, []string{"nullability_tightened: column status: NULL is refused now; tracked"}},
-		"default set":      {func(d *catalog.Definition) { d.Columns[1].Default = &catalog.Default{Expression: "'new'", Volatility: catalog.Constant} }, []string{"default_changed: column status: default NULL → 'new'; tracked"}},
+		"renamed and widened at once": {
+			func(d *catalog.Definition) { d.Columns[1] = column(t, 2, "state varchar") },
+			[]string{"column_renamed: column status is now called state; tracked", "column_widened: column status: text → character varying (lake: string as before); same; rewrite unknown; tracked"},
+		},
+		"NULL allowed": {func(d *catalog.Definition) { d.Columns[0].Nullable = true }, []string{"nullability_relaxed: column id: NULL is allowed now; key"}},
+		"NULL refused": {func(d *catalog.Definition) { d.Columns[1].Nullable = false }, []string{"nullability_tightened: column status: NULL is refused now; tracked"}},
+		"default set": {func(d *catalog.Definition) {
+			d.Columns[1].Default = &catalog.Default{Expression: "'new'", Volatility: catalog.Constant}
+		}, []string{"default_changed: column status: default NULL → 'new'; tracked"}},
 		"order of columns": {func(d *catalog.Definition) { d.Columns[1], d.Columns[2] = d.Columns[2], d.Columns[1] }, nil},
 		"key moved":        {func(d *catalog.Definition) { d.Key = []string{"id", "status"} }, []string{"key_changed: primary key: (id) → (id, status); key"}},
 		"key column renamed": {func(d *catalog.Definition) {
 			d.Columns[0].Name, d.Key, d.Identity.Columns = "order_id", []string{"order_id"}, []string{"order_id"}
 		}, []string{"column_renamed: column id is now called order_id; key"}},
-		"identity":       {func(d *catalog.Definition) { d.Identity = catalog.Identity{Mode: catalog.IdentityFull} }, []string{"identity_changed: replica identity: default → full"}},
-		"identity index": {func(d *catalog.Definition) { d.Identity = catalog.Identity{Mode: catalog.IdentityIndex, Columns: []string{"email"}} }, []string{"identity_changed: replica identity: default → index on (email)"}},
+		"identity": {func(d *catalog.Definition) { d.Identity = catalog.Identity{Mode: catalog.IdentityFull} }, []string{"identity_changed: replica identity: default → full"}},
+		"identity index": {func(d *catalog.Definition) {
+			d.Identity = catalog.Identity{Mode: catalog.IdentityIndex, Columns: []string{"email"}}
+		}, []string{"identity_changed: replica identity: default → index on (email)"}},
 		"table renamed":  {func(d *catalog.Definition) { d.Name.Name = "orders_old" }, []string{"table_renamed: table public.orders is now called public.orders_old"}},
 		"table replaced": {func(d *catalog.Definition) { d.OID++ }, []string{"table_replaced: table public.orders was dropped and made anew; rewrite values"}},
 		"partitions":     {func(d *catalog.Definition) { d.Partitions = []catalog.Relation{{OID: 2, Name: "orders_2026"}} }, []string{"partition_attached: partition orders_2026 was attached"}},
-		"became generated, and is not sent": {func(d *catalog.Definition) { d.Columns[1].Generated, d.Columns[1].Unsent = "stored", true },
-			[]string{"generated_changed: column status: generated none → stored; tracked"}},
+		"became generated, and is not sent": {
+			func(d *catalog.Definition) { d.Columns[1].Generated, d.Columns[1].Unsent = "stored", true },
+			[]string{"generated_changed: column status: generated none → stored; tracked"},
+		},
 		"left out of the publication": {func(d *catalog.Definition) { d.Columns[1].Unsent = true }, []string{"column_dropped: column status is gone; tracked"}},
 	} {
 		t.Run(name, func(t *testing.T) {

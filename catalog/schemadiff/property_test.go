@@ -1,8 +1,8 @@
 package schemadiff
 
 import (
-	"fmt"
 	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -61,7 +61,7 @@ func TestNoDifferenceVanishes(t *testing.T) {
 		before, after := tables(numbered).Draw(t, "before"), tables(numbered).Draw(t, "after")
 		id := func(c *catalog.ColumnDefinition) string {
 			if numbered {
-				return fmt.Sprint(c.Number)
+				return strconv.Itoa(c.Number)
 			}
 			return c.Name
 		}
@@ -93,8 +93,8 @@ func TestNoDifferenceVanishes(t *testing.T) {
 			}
 			was := &before.Columns[j]
 			kinds := told[id(now)]
-			has := func(kinds []catalog.SchemaChangeKind, any ...catalog.SchemaChangeKind) bool {
-				return slices.ContainsFunc(kinds, func(k catalog.SchemaChangeKind) bool { return slices.Contains(any, k) })
+			has := func(kinds []catalog.SchemaChangeKind, wanted ...catalog.SchemaChangeKind) bool {
+				return slices.ContainsFunc(kinds, func(k catalog.SchemaChangeKind) bool { return slices.Contains(wanted, k) })
 			}
 			require.Equal(t, was.Name != now.Name, has(kinds, catalog.ColumnRenamed))
 			require.Equal(t, was.Type.Name != now.Type.Name, has(kinds, catalog.ColumnRetyped, catalog.ColumnWidened, catalog.ColumnNarrowed))

@@ -2,7 +2,6 @@ package schemadiff
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/lakeweir/lakeweir/catalog"
 )
@@ -136,15 +135,17 @@ func fields(t catalog.SourceType) int32 {
 	return t.Modifier >> 16 & allFields
 }
 
+var (
+	textTypes  = []string{"text", "varchar", "name", "enum"}
+	plainTypes = []string{"text", "varchar", "name", "enum", "varbit", "bit", "timetz", "interval", "time", "timestamp", "timestamptz", "int2", "int4", "int8"}
+)
+
 // sameText reports whether the server prints a value the same under both types, as far
 // as is known. What a lake column of text holds is what was printed.
 func sameText(was, now *catalog.ColumnDefinition) bool {
 	a, b := was.Type, now.Type
 	if a.Base == "array" && b.Base == "array" && a.Elem != nil && b.Elem != nil {
 		a, b = elem(a), elem(b)
-	}
-	plain := func(base string) bool {
-		return strings.Contains(" text varchar name enum varbit bit timetz interval time timestamp timestamptz int2 int4 int8 ", " "+base+" ")
 	}
 	switch {
 	case a.Base == "numeric" && b.Base == "numeric":
@@ -155,11 +156,11 @@ func sameText(was, now *catalog.ColumnDefinition) bool {
 		_, scale := numericDigits(b.Modifier)
 		return b.Modifier < 4 || scale == 0
 	case a.Base == b.Base:
-		return plain(a.Base)
+		return slices.Contains(plainTypes, a.Base)
 	case wholeDigits[a.Base] > 0:
 		return wholeDigits[b.Base] > 0
-	case strings.Contains(" text varchar name enum ", " "+a.Base+" "):
-		return strings.Contains(" text varchar name enum ", " "+b.Base+" ")
+	case slices.Contains(textTypes, a.Base):
+		return slices.Contains(textTypes, b.Base)
 	case a.Base == "bit" || a.Base == "varbit":
 		return b.Base == "bit" || b.Base == "varbit"
 	}

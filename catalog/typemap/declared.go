@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -119,5 +120,9 @@ func printedName(base, name, first, second string) string {
 
 func known(base string) bool {
 	_, ok := postgresKinds[base]
-	return ok || strings.Contains(" numeric text varchar bpchar char name citext json jsonb xml timetz interval bit varbit inet cidr macaddr macaddr8 money oid hstore tsvector tsquery jsonpath point line lseg box path polygon circle ", " "+base+" ")
+	return ok || slices.Contains(textBases, base)
 }
+
+// textBases are built-in types that the lake has as text.
+var textBases = strings.Fields(`numeric text varchar bpchar char name citext json jsonb xml timetz interval bit varbit inet cidr
+ macaddr macaddr8 money oid hstore tsvector tsquery jsonpath point line lseg box path polygon circle`)
