@@ -25,6 +25,7 @@ const (
 	ByRelation Means = "relation" // what the stream says of the table before its rows
 	ByEnvelope Means = "envelope" // the schema that comes with a change in a topic
 	ByRows     Means = "rows"     // reading the table's rows failed
+	ByCatalog  Means = "catalog"  // the source's catalog, when the worker was started
 )
 
 // String tells the changes in one line.

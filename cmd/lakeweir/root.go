@@ -53,6 +53,7 @@ func commands() []command {
 		{groupConfigure, newValidateCommand},
 		{groupConfigure, newConfigCommand},
 		{groupConfigure, newConnectorCommand},
+		{groupConfigure, newSourceCommand},
 		{groupRun, newDemoCommand},
 		{groupRun, newRunCommand},
 		{groupRun, newSkipCommand},

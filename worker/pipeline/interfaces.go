@@ -174,11 +174,13 @@ type Slice struct {
 	// ReadAt is the source's clock when Through was its end of log, or zero when
 	// the source is known to be further by now.
 	ReadAt time.Time
+	// Replayed is how far replays have come with the slice's batches. Of one table, what
+	// a slice holds happened in this order: its batch, what was replayed, its fault, its
+	// parked runs.
+	Replayed []Replayed
 	// Parked are runs of parking tables, in order; of a source that is asked to park.
 	// What is in them counts as handed over.
 	Parked []ParkedRun
-	// Replayed come after the slice's batches.
-	Replayed []Replayed
 }
 
 // Fault is why one table cannot go on; the others do.
