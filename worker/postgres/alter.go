@@ -49,13 +49,16 @@ type told struct {
 	tx         transaction
 	plain      bool // every command so far kept the values that it kept
 	rewritten  bool
-	entries    []ddlEntry // as they came
+	first      catalog.LSN // of all entries
+	entries    []ddlEntry  // as they came, without those that later ones make pointless
 }
 
 type ddlEntry struct {
-	at   catalog.LSN
-	next uint64 // ordinal
-	doc  []byte
+	at    catalog.LSN
+	next  uint64 // ordinal
+	doc   []byte
+	kind  string
+	plain bool
 }
 
 // logical takes a logical message.
@@ -90,7 +93,7 @@ func (s *Source) logical(ctx context.Context, at catalog.LSN, body []byte) error
 		t.shape.altered = true
 		return nil
 	}
-	entry := ddlEntry{at: at, next: 2 * s.tx.next, doc: m.content}
+	entry := ddlEntry{at: at, next: 2 * s.tx.next, doc: m.content, kind: e.kind, plain: e.plain}
 	if t.park != nil {
 		s.keepEntry(t, e, entry)
 		return nil
@@ -104,10 +107,11 @@ func (s *Source) logical(ctx context.Context, at catalog.LSN, body []byte) error
 func (t *table) hear(e ddlEvent, entry ddlEntry, tx transaction) {
 	n := t.shape.told
 	if n == nil {
-		n = &told{plain: true, tx: tx}
+		n = &told{plain: true, tx: tx, first: entry.at}
 		t.shape.told = n
 	}
 	entry.doc = bytes.Clone(entry.doc)
+	n.forget(entry.kind)
 	n.entries = append(n.entries, entry)
 	n.place = place{tx.commit, entry.next}
 	switch e.kind {
@@ -120,6 +124,22 @@ func (t *table) hear(e ddlEvent, entry ddlEntry, tx transaction) {
 	case ddlDrop:
 		n.definition, n.gone = nil, true
 	}
+}
+
+// forget drops entries that one of a kind makes pointless, however many a transaction
+// has: of each kind the newest tells all, and of commands with a USING one is enough.
+func (n *told) forget(kind string) {
+	unplain := false
+	n.entries = slices.DeleteFunc(n.entries, func(e ddlEntry) bool {
+		if e.kind != kind {
+			return false
+		}
+		if kind == ddlTable && !e.plain && !unplain {
+			unplain = true
+			return false
+		}
+		return true
+	})
 }
 
 // sent marks the columns that the publication leaves out.

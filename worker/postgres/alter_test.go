@@ -1,9 +1,13 @@
 package postgres
 
 import (
+	"context"
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -354,4 +358,54 @@ alter table x drop w;`)
 	cfg.DSN = catalog.Secret(strings.Replace(l.dsn, "postgres@", role+"@", 1))
 	err := PrepareDDLLog(t.Context(), cfg)
 	require.Equal(t, catalog.CodeSourceGrant, catalog.Public(err).Code)
+}
+
+// remembered is TableNotes in memory.
+type remembered struct {
+	mu        sync.Mutex
+	relations map[string][]catalog.Relation
+}
+
+func (*remembered) ReadGap(context.Context, string) (*catalog.Error, uint32, error) {
+	return nil, 0, nil
+}
+func (*remembered) NoteGap(context.Context, string, uint32, *catalog.Error) error { return nil }
+func (*remembered) ForgetGap(context.Context, string) error                       { return nil }
+
+func (n *remembered) ReadRelations(_ context.Context, table string) ([]catalog.Relation, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Clone(n.relations[table]), nil
+}
+
+func (n *remembered) WriteRelations(_ context.Context, table string, relations []catalog.Relation) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.relations[table] = slices.Clone(relations)
+	return nil
+}
+
+// TestPartitionsThatComeAreLookedAtAtOnce attaches one with rows, and adds a column to
+// all: the partitioned table is one table.
+func TestPartitionsThatComeAreLookedAtAtOnce(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, `create table x (id int primary key, v text) partition by range (id);
+create table x1 partition of x for values from (0) to (100);
+create table x2 (id int primary key, v text);
+insert into x values (1, 'a');
+insert into x2 values (101, 'b'), (102, 'c');`)
+	l.parking(true)
+	l.cfg.TableNotes = &remembered{relations: map[string][]catalog.Relation{}}
+	l.cfg.Source.Heartbeat.Interval = time.Hour // and so is the look at partitions
+	l.table("x", "id")
+	l.begin()
+	l.snapshotted()
+	l.exec("alter table x attach partition x2 for values from (100) to (200)")
+	l.until("the rows have come", func() bool { return len(l.store["public.x"].folded()) == 3 })
+	require.Empty(t, l.parked)
+	l.exec("alter table x add w int;\ninsert into x values (2, 'd', 4), (103, 'e', 5);")
+	l.drain()
+	require.Equal(t, "column w is new: integer", l.parked["public.x"].Change.String())
+	l.evolve("public.x")
+	require.Equal(t, "4", l.store["public.x"].folded()[string([]byte{0, 0, 0, 0, 0, 0, 0, 2})][2])
 }

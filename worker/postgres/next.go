@@ -128,7 +128,7 @@ func (s *Source) restarted() {
 	for _, t := range s.order {
 		if n := t.shape.told; n != nil && t.park == nil { // it is sent again
 			t.shape.told = nil
-			t.shape.heard = ddlPlace{n.tx.commit, n.entries[0].at - 1}
+			t.shape.heard = ddlPlace{n.tx.commit, n.first - 1}
 		}
 		if t.window != nil && !t.window.streaming {
 			s.closeWindow(t)

@@ -95,6 +95,10 @@ func (s *Source) keep(ctx context.Context, t *table, r *relation, kind byte, p p
 	if t.park == nil {
 		return nil
 	}
+	if t.inReading(p, s.tx.xid) { // of a table without a key, which is read anew after this
+		t.park.last = p
+		return nil
+	}
 	if r.id != t.oid {
 		fault, err := s.gapOf(ctx, t, at)
 		if err != nil {

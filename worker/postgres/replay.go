@@ -349,7 +349,7 @@ func (s *Source) replayRecord(ctx context.Context, t *table, rec record) error {
 		return nil
 	case recordDDL:
 		if e, err := parseDDL(rec.body); err == nil && e.kind != ddlFailed { // others are passed by, as when they come
-			t.hear(e, ddlEntry{rec.at, rec.ordinal, rec.body}, r.at.tx)
+			t.hear(e, ddlEntry{rec.at, rec.ordinal, rec.body, e.kind, e.plain}, r.at.tx)
 		}
 		return nil
 	case recordEnd:
