@@ -175,7 +175,7 @@ func (s *Source) judgeTold(ctx context.Context, t *table) (*pipeline.Fault, erro
 func (s *Source) judge(ctx context.Context, t *table, at place, after *definition, by catalog.Means, n *told) (*pipeline.Fault, error) {
 	sh := &t.shape
 	if by == catalog.ByRows && !at.after(sh.decided) {
-		return nil, nil // the log has not come to where they were read
+		return nil, nil //nolint:nilnil // the log has not come to where they were read
 	}
 	changes := t.alterations(sh.governed, after, n)
 	if by != catalog.ByRows && (!at.after(sh.decided) || !at.after(t.last)) || len(changes) == 0 ||
