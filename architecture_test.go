@@ -45,7 +45,7 @@ var mayImport = map[string][]string{
 	"worker/park":      {"catalog"},
 	"worker/pipeline":  {"catalog", "catalog/typemap", "worker/change", "worker/fold"},
 	"worker/pipeline/": {"catalog", "worker/change", "worker/fold", "worker/fold/foldtest", "worker/pipeline"},
-	"worker/postgres":  {"catalog", "catalog/typemap", "worker/change", "worker/pipeline"},
+	"worker/postgres":  {"catalog", "catalog/schemadiff", "catalog/typemap", "worker/change", "worker/pipeline"},
 	"worker/debezium":  {"catalog", "catalog/typemap", "worker/change"},
 	"worker/kafka":     {"catalog", "catalog/kafkaclient", "catalog/typemap", "worker/change", "worker/debezium", "worker/pipeline"},
 	"worker/lake":      {"catalog", "catalog/typemap", "worker/change", "worker/columnar", "worker/fold", "worker/keyindex", "worker/pipeline"},

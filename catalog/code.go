@@ -37,6 +37,7 @@ const (
 	CodeSourceGenerated   Code = "source.generated_column" // generated columns are not replicated
 	CodeSourceLimits      Code = "source.limits"           // too few slots or senders, or a setting that endangers capture
 	CodeSourceBudget      Code = "source.wal_budget"       // the slot was dropped at its WAL budget, as on_wal_budget: drop says
+	CodeSourceDDLLog      Code = "source.ddl_log"          // the source's log of its DDL is missing, old or disabled: schema changes are seen late
 	CodeSourceInherited   Code = "source.inherited"        // the table inherits from another, or others from it, outside of partitioning
 
 	CodeSourcePartition Code = "source.partition"          // a partition that cannot be replicated as part of its table

@@ -144,6 +144,12 @@ type Schema struct {
 	// Key holds the indexes of the configured primary key's columns, in its
 	// order; empty for a table without a key.
 	Key []int
+	// Definition is how the source declares the table with these columns; nil where that
+	// is not known. The next change of the table is told from it.
+	Definition *Definition
+	// At is the place from which on the source had them, as far as it was decided that
+	// the lake follows; zero for the columns that the table was first read with.
+	At Place
 }
 
 // Index returns the index of the named column, or -1.

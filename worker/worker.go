@@ -123,6 +123,23 @@ func PrepareConnector(ctx context.Context, source *catalog.Source, tables []*cat
 	return postgres.PrepareConnector(ctx, postgres.Config{Source: source, DSN: dsn}, tables)
 }
 
+// PrepareDDLLog installs the DDL log at a source, RemoveDDLLog removes it; DDLLogSQL and
+// DDLLogRemovalSQL are what they run.
+func PrepareDDLLog(ctx context.Context, source *catalog.Source, dsn catalog.Secret) error {
+	return postgres.PrepareDDLLog(ctx, postgres.Config{Source: source, DSN: dsn})
+}
+
+// RemoveDDLLog undoes PrepareDDLLog.
+func RemoveDDLLog(ctx context.Context, source *catalog.Source, dsn catalog.Secret) error {
+	return postgres.RemoveDDLLog(ctx, postgres.Config{Source: source, DSN: dsn})
+}
+
+// DDLLogSQL is the SQL of PrepareDDLLog.
+func DDLLogSQL() string { return postgres.DDLLogSQL() }
+
+// DDLLogRemovalSQL is the SQL of RemoveDDLLog.
+func DDLLogRemovalSQL() string { return postgres.DDLLogRemovalSQL() }
+
 // DropSlot drops the slot of a source whose connector was deleted; see postgres.DropSlot.
 func DropSlot(ctx context.Context, source *catalog.Source, dsn catalog.Secret) error {
 	return postgres.DropSlot(ctx, postgres.Config{Source: source, DSN: dsn})

@@ -23,6 +23,9 @@ type SchemaView struct {
 type schemaDoc struct {
 	Columns []columnDoc `json:"columns"`
 	Key     []int       `json:"key"`
+	// Schemas that were stored before definitions were known have neither.
+	Definition *catalog.Definition `json:"definition,omitempty"`
+	At         *catalog.Place      `json:"at,omitempty"`
 }
 
 type columnDoc struct {
@@ -109,7 +112,10 @@ func readSchema(version int, stored string) (*catalog.Schema, error) {
 	if err := json.Unmarshal([]byte(stored), &doc); err != nil {
 		return nil, fmt.Errorf("read schema version %d: %w", version, err)
 	}
-	s := &catalog.Schema{Version: version, Key: doc.Key}
+	s := &catalog.Schema{Version: version, Key: doc.Key, Definition: doc.Definition}
+	if doc.At != nil {
+		s.At = *doc.At
+	}
 	for _, c := range doc.Columns {
 		t, err := c.Type.value()
 		if err != nil {
@@ -121,7 +127,10 @@ func readSchema(version int, stored string) (*catalog.Schema, error) {
 }
 
 func docOf(s *catalog.Schema) schemaDoc {
-	d := schemaDoc{Columns: []columnDoc{}, Key: slices.Clone(s.Key)}
+	d := schemaDoc{Columns: []columnDoc{}, Key: slices.Clone(s.Key), Definition: s.Definition}
+	if !s.At.IsZero() {
+		d.At = &s.At
+	}
 	if d.Key == nil {
 		d.Key = []int{}
 	}

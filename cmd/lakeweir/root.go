@@ -54,6 +54,7 @@ func commands() []command {
 		{groupConfigure, newConfigCommand},
 		{groupConfigure, newPolicyCommand},
 		{groupConfigure, newConnectorCommand},
+		{groupConfigure, newSourceCommand},
 		{groupRun, newDemoCommand},
 		{groupRun, newRunCommand},
 		{groupRun, newSkipCommand},

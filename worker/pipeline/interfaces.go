@@ -107,8 +107,64 @@ type Resume struct {
 	// Offsets is bronze's; nil for a table that was never read from a topic.
 	Offsets *catalog.TopicOffsets
 	// Schema is the newest the registry knows, or nil. A source whose table has
-	// another shape faults the table with schema.changed.
+	// another shape faults the table with schema.changed; one that parks goes on with
+	// this one, and tells of the other where the log comes to it.
 	Schema *catalog.Schema
+	// Parked says that the table is parking: what is up to there is stored, and what
+	// follows is kept as further runs. Nil: its changes are read.
+	Parked *ParkedThrough
+}
+
+// ParkedThrough is how far a table's parked changes are stored.
+type ParkedThrough struct {
+	catalog.Place
+
+	Seq uint64 // of the newest run that is stored; 0 when none is
+}
+
+// ParkedRun is a stretch of a parking table's changes, as they came.
+type ParkedRun struct {
+	Table string // catalog.TableName.String()
+	Seq   uint64 // from 1, without holes, for each parking
+	// Data is the source's own encoding, which says itself all that it takes to read
+	// it. It holds values in clear.
+	Data   []byte
+	Events int // changes in it; 0 when it only tells how the table was altered
+	// From and To are the places of its first and its last change.
+	From, To catalog.Place
+}
+
+// Parker is an optional ability of a Source that can keep what comes for a table that
+// cannot go on:
+//
+//	if p, ok := source.(pipeline.Parker); ok { p.Replay(table, run, schema, skip) }
+//
+// A fault of such a table says that it Parks. Everything before the first change that
+// was not handed over comes as usual; from that one on the table's changes come as
+// runs, in order, until a replay has brought it up to date.
+type Parker interface {
+	// Replay gives a run back, and returns at once; each run once, in the order of
+	// their numbers. The zero run, which comes first, begins a replay, under the schema
+	// that was decided; with a run the schema is the same. The source decodes the run
+	// and hands over its batches in later slices, then says so in Slice.Replayed; then
+	// the next may be given. What comes for the table meanwhile is parked as further
+	// runs, which are to be given back as well. Once it has had all that it handed
+	// over, the source decodes the small rest that it has still, goes on live, and says
+	// so in Slice.Replayed.
+	//
+	// A fault in a replay parks again: the run in which it is and those after it count
+	// as not replayed. A replay may begin with any run whose predecessors bronze holds;
+	// what is decoded twice, or stands at or below bronze's cursor, is not handed over
+	// again. skip are the places of changes to be passed by. Safe to call while Next
+	// runs.
+	Replay(table string, run ParkedRun, schema *catalog.Schema, skip []catalog.Place)
+}
+
+// Replayed says how far the replay of a table has come.
+type Replayed struct {
+	Table string
+	Seq   uint64 // of the newest run of which everything was handed over
+	Live  bool   // everything that came was, and the table is read as any other
 }
 
 // Slice is a stretch of a source's log.
@@ -123,6 +179,13 @@ type Slice struct {
 	// ReadAt is the source's clock when Through was its end of log, or zero when
 	// the source is known to be further by now.
 	ReadAt time.Time
+	// Replayed is how far replays have come with the slice's batches. Of one table, what
+	// a slice holds happened in this order: its batch, what was replayed, its fault, its
+	// parked runs.
+	Replayed []Replayed
+	// Parked are runs of parking tables, in order; of a source that is asked to park.
+	// What is in them counts as handed over.
+	Parked []ParkedRun
 }
 
 // Fault is why one table cannot go on; the others do.
@@ -137,6 +200,11 @@ type Fault struct {
 	// Keep has the source keep what follows also in a gap: the lake may be put right
 	// again, and then nothing is missing.
 	Keep bool
+	// Change is why, when the table was altered at its source; else nil.
+	Change *catalog.Alteration
+	// Parks says that what follows of the table comes as runs; see Parker. The fault
+	// comes before the first of them, and the source is not to Drop the table.
+	Parks bool
 }
 
 // SourceStatus is where a source's log stands.

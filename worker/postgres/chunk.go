@@ -38,7 +38,7 @@ type reader struct {
 // context ends.
 func (r *reader) run(ctx context.Context) {
 	if err := r.read(ctx); err != nil && ctx.Err() == nil {
-		r.send(ctx, &chunk{err: err})
+		r.send(ctx, &chunk{err: r.asSeen(ctx, err)})
 	}
 }
 
@@ -80,6 +80,9 @@ func (r *reader) transaction(ctx context.Context, conn *pgconn.PgConn) error {
 	}
 	head, err := chunkHead(ctx, conn)
 	if err != nil {
+		return err
+	}
+	if err := r.sameNumbers(ctx, conn); err != nil {
 		return err
 	}
 	if head.sees.Xmin < r.request.waitFor { // the source looks at xmin and tries later
@@ -135,11 +138,15 @@ func chunkHead(ctx context.Context, conn *pgconn.PgConn) (chunk, error) {
 func (r *reader) query(name string) (string, [][]byte) {
 	schema := r.table.schema
 	columns := make([]string, len(schema.Columns))
-	for i, c := range schema.Columns {
-		columns[i] = quoteIdent(c.Name)
+	live := make([]string, 0, len(columns))
+	for i := range schema.Columns {
+		columns[i] = quoteIdent(r.table.sourceName(i))
+		if !schema.Columns[i].Dropped {
+			live = append(live, columns[i])
+		}
 	}
 	var sql strings.Builder
-	sql.WriteString("SELECT " + strings.Join(columns, ", ") + " FROM " + name)
+	sql.WriteString("SELECT " + strings.Join(live, ", ") + " FROM " + name)
 	if r.request.keyless {
 		return sql.String(), nil
 	}
@@ -262,6 +269,7 @@ func (r *reader) row(b *builder, c *chunk, values [][]byte) (int, error) {
 	row := c.rows.Add()
 	size := 0
 	var failed error
+	values = r.table.spread(values)
 	for col, v := range values {
 		if v == nil {
 			c.rows.SetMark(row, col, change.Null)

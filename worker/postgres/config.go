@@ -35,8 +35,11 @@ type Config struct {
 	// MaskText returns what the lake shows for a text of a masked key column. Nil
 	// where no table's key is masked. Safe for concurrent use.
 	MaskText func(p catalog.Protection, text string) (string, error)
-	Logger   *slog.Logger     // default: none
-	Clock    func() time.Time // default time.Now
+	// Park has tables that cannot go on keep what comes for them; see pipeline.Parker.
+	// Without it they are stopped, and the source keeps their changes.
+	Park   bool
+	Logger *slog.Logger     // default: none
+	Clock  func() time.Time // default time.Now
 
 	Limits Limits
 }

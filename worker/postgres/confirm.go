@@ -17,6 +17,7 @@ type asked struct {
 	drops   []string
 	rereads []pipeline.Reread
 	stops   []stop
+	replays []replayRequest
 }
 
 // stop is a table that cannot go on, for a reason that is not in the log.
@@ -95,7 +96,7 @@ func (s *Source) obey(ctx context.Context, last bool) error {
 	}
 	for _, stop := range s.asked.takeStops() {
 		for _, t := range s.order {
-			if t.name == stop.table && !t.stopped {
+			if t.name == stop.table && !t.stopped && t.park == nil { // else it is told again
 				s.fault(t, catalog.Quarantined, stop.err)
 			}
 		}

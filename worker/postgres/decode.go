@@ -18,6 +18,7 @@ type transaction struct {
 	time    int64
 	xid     uint64
 	next    uint64 // index of its next row message
+	told    bool   // the DDL log told of a table in it
 	changes int    // that it has put up for handing over
 }
 
@@ -119,6 +120,11 @@ func (t *table) cells(r *relation, rows *change.Rows, row int, from tuple, ident
 			if err := t.set(rows, row, col, text); err != nil && failed == nil {
 				failed = err
 			}
+		}
+	}
+	if !identityOnly {
+		for _, col := range r.lacking { // the source has it no more
+			rows.SetMark(row, col, change.Null)
 		}
 	}
 	return errors.Join(failed, c.done())

@@ -44,4 +44,15 @@
 // Config.Partitions.
 // A table that is dropped and made again, renamed, or given other columns stops
 // with a fault at that place.
+//
+// # Parking
+//
+// With Config.Park a stopped table's messages are kept as runs (run.go) from the first
+// change that was not handed over on, and a replay (replay.go) decodes them as if they
+// came then, at their own places. What is told of a table's declaration comes from the DDL
+// log, entries of which are logical messages in the transactions that altered it, or else
+// from relation messages and the catalog. The columns of a relation are bound to the lake's
+// by attribute number. Entries do not count in ordinals; several with no row of the table
+// in between are judged as one, at the next row or the end of the transaction, also when
+// they are parked and replayed.
 package postgres

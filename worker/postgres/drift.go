@@ -54,28 +54,34 @@ func remade() *catalog.Error {
 // describe builds a schema from the stream's columns, asking the catalog for
 // their types. It tries for a while, since the stream cannot go on without.
 func (s *Source) describe(ctx context.Context, t *table, columns []wireColumn) (types []columnType, attributes []attribute, err error) {
-	for wait := 100 * time.Millisecond; wait < 10*time.Second; wait *= 2 {
-		if types, attributes, err = s.describeOnce(ctx, t, columns); err == nil || sqlState(err) != "" || !isConnectionError(err) {
-			return types, attributes, err
+	err = s.askCatalog(ctx, func(ctx context.Context) error {
+		if attributes, err = readAttributes(ctx, s.lookups, t.oid); err != nil {
+			return err
+		}
+		types, err = readTypes(ctx, s.lookups, columns)
+		return err
+	})
+	return types, attributes, err
+}
+
+// askCatalog asks the catalog, and again for a while where no connection is to be had.
+func (s *Source) askCatalog(ctx context.Context, what func(context.Context) error) error {
+	once := func() error {
+		ctx, cancel := context.WithTimeout(ctx, s.cfg.Limits.ConnectTimeout)
+		defer cancel()
+		return what(ctx)
+	}
+	for wait := 100 * time.Millisecond; ; wait *= 2 {
+		err := once()
+		if err == nil || sqlState(err) != "" || !isConnectionError(err) || wait >= 10*time.Second {
+			return err
 		}
 		select {
 		case <-ctx.Done():
-			return nil, nil, ctx.Err()
+			return ctx.Err()
 		case <-time.After(wait):
 		}
 	}
-	return nil, nil, err
-}
-
-func (s *Source) describeOnce(ctx context.Context, t *table, columns []wireColumn) ([]columnType, []attribute, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.cfg.Limits.ConnectTimeout)
-	defer cancel()
-	attributes, err := readAttributes(ctx, s.lookups, t.oid)
-	if err != nil {
-		return nil, nil, err
-	}
-	types, err := readTypes(ctx, s.lookups, columns)
-	return types, attributes, err
 }
 
 // undone reports whether a shape that the log tells of was taken back since: the

@@ -23,6 +23,7 @@ type facts struct {
 	senders     int
 	slot        *slotFacts
 	publication *publicationFacts
+	ddlLog      ddlLogFacts
 	control     []controlFacts // that a connector writes
 	unlabelled  []enumFacts    // that a connector stops at
 	tables      []tableFacts   // in the order asked for
@@ -55,6 +56,7 @@ type tableFacts struct {
 	published  bool
 	filter     string   // the publication's WHERE
 	only       []string // the columns it publishes; nil: all that can be
+	listed     []int    // the numbers of the columns in the publication's list for it; nil: it has none
 
 	leaves   []leaf // of a partitioned table
 	root     string // the partitioned table that it is a partition of; empty when of none
@@ -102,6 +104,9 @@ func gather(ctx context.Context, q querier, source *catalog.Source, tables []*ca
 		return f, err
 	}
 	if f.publication, err = gatherPublication(ctx, q, source.Publication); err != nil {
+		return f, err
+	}
+	if f.ddlLog, err = gatherDDLLog(ctx, q); err != nil {
 		return f, err
 	}
 	if f.control, err = gatherControl(ctx, q, source); err != nil {
@@ -292,6 +297,26 @@ func gatherPublished(ctx context.Context, q querier, publication string, tables 
 			out[i].published, out[i].only, out[i].filter = true, only, filter
 		}
 		only = nil
+		return nil
+	})
+	if err != nil || version < 150000 {
+		return err
+	}
+	rows, err = q.Query(ctx, `SELECT r.prrelid, r.prattrs::int2[]::int[] FROM pg_publication_rel r JOIN pg_publication p ON p.oid = r.prpubid WHERE p.pubname = $1 AND r.prattrs IS NOT NULL`, publication)
+	if err != nil {
+		return err
+	}
+	byOID := map[uint32]*tableFacts{}
+	for i := range out {
+		byOID[out[i].oid] = &out[i]
+	}
+	var oid uint32
+	var listed []int
+	_, err = pgx.ForEachRow(rows, []any{&oid, &listed}, func() error {
+		if t := byOID[oid]; t != nil {
+			t.listed = listed
+		}
+		listed = nil
 		return nil
 	})
 	return err

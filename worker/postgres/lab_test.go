@@ -35,6 +35,7 @@ type lab struct {
 	notes  *noted
 	source *Source
 	faults map[string]pipeline.Fault
+	parked map[string]pipeline.Fault // tables that park, which survives a crash
 	// through and readAt are of the newest slice.
 	through catalog.LSN
 	readAt  time.Time
@@ -48,6 +49,11 @@ type stored struct {
 	cursor   catalog.Cursor
 	snapshot *catalog.SnapshotProgress
 	pending  []*change.Batch
+	// runs are those of a table that parks, schema is what was decided last, and replayed
+	// what was said of the replay that is under way.
+	runs     []pipeline.ParkedRun
+	schema   *catalog.Schema
+	replayed []pipeline.Replayed
 }
 
 // event is a change with its rows as texts.
@@ -95,7 +101,7 @@ func newLab(t testing.TB, ddl string) *lab {
 
 func labOn(t testing.TB, dsn, ddl string) *lab {
 	t.Helper()
-	l := &lab{t: t, dsn: dsn, db: session(t, dsn), store: map[string]*stored{}, notes: &noted{}, answered: map[int64]bool{}}
+	l := &lab{t: t, dsn: dsn, db: session(t, dsn), store: map[string]*stored{}, notes: &noted{}, answered: map[int64]bool{}, parked: map[string]pipeline.Fault{}}
 	l.exec(ddl)
 	var database string
 	require.NoError(t, l.db.QueryRow(t.Context(), "select current_database()").Scan(&database))
@@ -176,7 +182,19 @@ func (l *lab) resumes() []pipeline.Resume {
 	var out []pipeline.Resume
 	for _, t := range l.tables {
 		s := l.store[t.Name.String()]
-		out = append(out, pipeline.Resume{Table: t, Cursor: s.cursor, Snapshot: s.snapshot})
+		r := pipeline.Resume{Table: t, Cursor: s.cursor, Snapshot: s.snapshot}
+		if l.cfg.Park {
+			r.Schema = s.schema
+		}
+		if _, stopped := l.parked[t.Name.String()]; stopped {
+			r.Parked = &pipeline.ParkedThrough{Seq: uint64(len(s.runs))}
+			if n := len(s.runs); n > 0 {
+				r.Parked.Place = s.runs[n-1].To
+			} else {
+				r.Parked.Position = s.cursor.Position
+			}
+		}
+		out = append(out, r)
 	}
 	return out
 }
@@ -246,9 +264,13 @@ func (l *lab) next() pipeline.Slice {
 		require.NotContains(l.t, l.faults, name, "a batch of a table that has stopped")
 		s := l.store[name]
 		s.pending = append(s.pending, b)
+		s.schema = b.Rows.Schema()
 	}
+	l.park(slice)
 	for _, f := range slice.Faults {
-		l.faults[f.Table] = f
+		if !f.Parks {
+			l.faults[f.Table] = f
+		}
 	}
 	require.GreaterOrEqual(l.t, slice.Through, l.through, "Through fell")
 	l.through = slice.Through

@@ -117,6 +117,26 @@ func (w wireColumn) sameType(o wireColumn) bool {
 	return w.name == o.name && w.oid == o.oid && w.modifier == o.modifier
 }
 
+// logicalMessage is a message that somebody wrote into the log.
+type logicalMessage struct {
+	transactional bool
+	prefix        string
+	content       []byte
+}
+
+func parseLogical(b []byte) (logicalMessage, error) {
+	c := cursor{b: b}
+	m := logicalMessage{transactional: c.u8()&1 != 0}
+	c.take(8) // its LSN, which the frame has too
+	m.prefix = c.text()
+	n := c.u32()
+	if n > 1<<30 {
+		return m, errMalformed
+	}
+	m.content = c.take(int(n))
+	return m, c.done()
+}
+
 // relationMessage describes a table as it was at a point of the log.
 type relationMessage struct {
 	id       uint32

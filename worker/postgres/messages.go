@@ -1,7 +1,9 @@
 package postgres
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"time"
@@ -20,14 +22,16 @@ func (s *Source) message(ctx context.Context, at catalog.LSN, data []byte) error
 	case 'B':
 		err = s.begin(body)
 	case 'C':
-		err = s.commit(body)
+		err = s.commit(ctx, body)
 	case 'R':
 		err = s.relation(ctx, at, body)
 	case 'I', 'U', 'D':
 		err = s.rowMessage(ctx, data[0], at, body)
 	case 'T':
 		err = s.truncate(ctx, at, body)
-	case 'Y', 'O', 'M': // a type's name, an origin, a logical message: nothing to us
+	case 'M':
+		err = s.logical(ctx, at, body)
+	case 'Y', 'O': // a type's name, an origin: nothing to us
 	default:
 		err = fmt.Errorf("%w: of kind %q", errMalformed, data[0])
 	}
@@ -57,10 +61,16 @@ func (s *Source) begin(body []byte) error {
 	return nil
 }
 
-func (s *Source) commit(body []byte) error {
+func (s *Source) commit(ctx context.Context, body []byte) error {
 	m, err := parseCommit(body)
 	if err != nil {
 		return err
+	}
+	if s.tx.told || s.toldYet {
+		s.toldYet = false
+		if err := s.judgeAllTold(ctx); err != nil {
+			return err
+		}
 	}
 	if s.tx.commit >= s.torn {
 		s.torn = 0
@@ -90,11 +100,15 @@ func (s *Source) takes(t *table, p place) bool {
 	if t.window == nil || p.commit < t.floor {
 		t.seen.add(s.tx.xid)
 	}
-	if !p.after(t.last) {
+	if !p.after(t.last) || t.park != nil && !p.after(t.park.last) {
 		return false // sent again after a restart
 	}
 	if p.commit < t.floor || t.inReading(p, s.tx.xid) {
-		t.last = p
+		if t.park != nil {
+			t.park.last = p
+		} else {
+			t.last = p
+		}
 		return false
 	}
 	return true
@@ -130,29 +144,35 @@ func (s *Source) rowMessage(ctx context.Context, op byte, at catalog.LSN, body [
 	if t == nil || !s.takes(t, p) {
 		return nil
 	}
-	if bound, err := s.bind(ctx, t, r, at); !bound {
+	if bound, err := s.bind(ctx, t, r, p, at); err != nil {
 		return err
-	}
-	m, err := parseRow(op, body)
-	if err != nil {
-		s.fault(t, catalog.Quarantined, t.undecodable(change.NewRows(t.schema), -1, at, err))
-		return nil
-	}
-	before := len(t.into().changes)
-	if fault := t.decodeRow(r, op, m, s.change(t, p, at)); fault != nil {
+	} else if bound && t.park == nil {
+		before := len(t.into().changes)
+		fault := t.decodeMessage(r, op, body, s.tx.change(t.generation, p, at))
+		if fault == nil {
+			s.added(t, p, len(t.into().changes)-before, len(body))
+			return nil
+		}
 		s.fault(t, catalog.Quarantined, fault)
-		return nil
 	}
-	s.added(t, p, len(t.into().changes)-before, len(body))
-	return nil
+	return s.keep(ctx, t, r, op, p, at, body)
 }
 
-// change is a change at a place, before its message is read.
-func (s *Source) change(t *table, p place, at catalog.LSN) change.Change {
+// decodeMessage turns a row message into changes.
+func (t *table) decodeMessage(r *relation, op byte, body []byte, first change.Change) *catalog.Error {
+	m, err := parseRow(op, body)
+	if err != nil {
+		return t.undecodable(change.NewRows(t.schema), -1, first.LSN, err)
+	}
+	return t.decodeRow(r, op, m, first)
+}
+
+// change is a change of the transaction at a place, before its message is read.
+func (tx *transaction) change(generation uint32, p place, at catalog.LSN) change.Change {
 	return change.Change{
 		Before: -1, After: -1, Other: -1,
-		Position: catalog.Position{Generation: t.generation, Commit: p.commit, Ordinal: p.ordinal},
-		LSN:      at, TxID: s.tx.xid, CommitTime: s.tx.time,
+		Position: catalog.Position{Generation: generation, Commit: p.commit, Ordinal: p.ordinal},
+		LSN:      at, TxID: tx.xid, CommitTime: tx.time,
 	}
 }
 
@@ -193,25 +213,35 @@ func (s *Source) truncate(ctx context.Context, at catalog.LSN, body []byte) erro
 		if t == nil || !s.takes(t, p) {
 			continue
 		}
-		if bound, err := s.bind(ctx, t, r, at); err != nil {
+		if bound, err := s.bind(ctx, t, r, p, at); err != nil {
 			return err
-		} else if !bound {
-			continue
+		} else if bound && t.park == nil {
+			fault := t.truncate(s.tx.change(t.generation, p, at))
+			if fault == nil {
+				s.added(t, p, 1, 0)
+				continue
+			}
+			s.fault(t, catalog.Quarantined, fault)
 		}
-		if !t.cfg.ApplyTruncates {
-			e := catalog.Errorf(catalog.Denied, catalog.CodeTruncate,
-				"set apply_truncates: true to let it empty the lake's tables too, then release the table",
-				"the table was truncated and its configuration says apply_truncates: false")
-			e.At = t.at(at)
-			s.fault(t, catalog.Quarantined, e)
-			continue
+		if err := s.keep(ctx, t, r, recordTruncate, p, at, binary.BigEndian.AppendUint32(nil, id)); err != nil {
+			return err
 		}
-		c := s.change(t, p, at)
-		c.Op = change.Truncate
-		b := t.into()
-		b.changes = append(b.changes, c)
-		s.added(t, p, 1, 0)
 	}
+	return nil
+}
+
+// truncate takes a TRUNCATE of the table.
+func (t *table) truncate(c change.Change) *catalog.Error {
+	if !t.cfg.ApplyTruncates {
+		e := catalog.Errorf(catalog.Denied, catalog.CodeTruncate,
+			"set apply_truncates: true to let it empty the lake's tables too, then release the table",
+			"the table was truncated and its configuration says apply_truncates: false")
+		e.At = t.at(c.LSN)
+		return e
+	}
+	c.Op = change.Truncate
+	b := t.into()
+	b.changes = append(b.changes, c)
 	return nil
 }
 
@@ -232,15 +262,22 @@ func (s *Source) relation(ctx context.Context, at catalog.LSN, body []byte) erro
 		return nil
 	}
 	r.table = t
+	if s.cfg.Park { // it is bound with the change that it comes before
+		r.body = bytes.Clone(body)
+		return nil
+	}
 	if s.tx.commit >= t.floor { // else it may be how the table was before its reading began
-		_, err = s.bind(ctx, t, r, at)
+		_, err = s.bind(ctx, t, r, place{}, at)
 	}
 	return err
 }
 
-// bind compares a table with its description, once; false when that stopped it.
-// Its error means that the message has to be taken again.
-func (s *Source) bind(ctx context.Context, t *table, r *relation, at catalog.LSN) (bool, error) {
+// bind compares a table with its description, once; false when that stopped it, or it
+// parks. Its error means that the message, whose place is p, has to be taken again.
+func (s *Source) bind(ctx context.Context, t *table, r *relation, p place, at catalog.LSN) (bool, error) {
+	if s.cfg.Park {
+		return s.bindParking(ctx, t, r, p, at)
+	}
 	if r.bound {
 		return true, nil
 	}

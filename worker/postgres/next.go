@@ -27,11 +27,21 @@ func (s *Source) Next(ctx context.Context) (pipeline.Slice, error) {
 	}
 	for {
 		s.collect()
+		s.takeReplays()
+		if err := s.replayParked(ctx); err != nil {
+			return pipeline.Slice{}, err
+		}
+		if s.full() {
+			return s.cut()
+		}
 		s.openWindows()
 		if err := s.decode(ctx); err != nil {
 			return pipeline.Slice{}, err
 		}
 		s.collect()
+		if s.anyLate {
+			s.raiseLate()
+		}
 		if s.full() || s.ready() {
 			return s.cut()
 		}
@@ -116,6 +126,10 @@ func (s *Source) restarted() {
 	s.tx = transaction{}
 	clear(s.relations)
 	for _, t := range s.order {
+		if n := t.shape.told; n != nil && t.park == nil { // it is sent again
+			t.shape.told = nil
+			t.shape.heard = ddlPlace{n.tx.commit, n.first - 1}
+		}
 		if t.window != nil && !t.window.streaming {
 			s.closeWindow(t)
 		}
@@ -202,6 +216,10 @@ func (s *Source) count() {
 			s.rows += len(t.batch.changes)
 			s.bytes += t.batch.size()
 		}
+		if s.parkPending(t) {
+			s.rows += t.park.run.events
+			s.bytes += len(t.park.run.buf)
+		}
 		s.blocked = s.blocked || s.blocks(t)
 	}
 }
@@ -224,11 +242,11 @@ func (s *Source) ready() bool {
 	if s.split() {
 		return false
 	}
-	if len(s.faults) > 0 {
+	if len(s.faults) > 0 || len(s.replayed) > 0 {
 		return true
 	}
 	for _, t := range s.order {
-		if t.batch != nil || len(t.rereads.finished) > 0 || t.snap != nil && t.snap.changed {
+		if s.parkPending(t) || t.batch != nil || len(t.rereads.finished) > 0 || t.snap != nil && t.snap.changed {
 			return true
 		}
 	}
@@ -260,14 +278,22 @@ func (s *Source) cut() (pipeline.Slice, error) {
 			if b != nil {
 				slice.Batches = append(slice.Batches, b)
 			}
+			if s.parkPending(t) {
+				slice.Parked = append(slice.Parked, s.takeRun(t))
+			}
 		}
 		slice.Faults, s.faults = s.faults, nil
+		slice.Replayed, s.replayed = s.replayed, nil
 		s.rows, s.bytes = 0, 0
 		for _, f := range slice.Faults {
-			s.drop(f.Table)
+			if !f.Parks {
+				s.drop(f.Table)
+			}
 		}
 	}
-	slice.Through = s.handedThrough()
+	// What a replay hands over came before, and is stored.
+	s.handedTo = max(s.handedTo, s.handedThrough())
+	slice.Through = s.handedTo
 	slice.ReadAt = s.ends.at(slice.Through)
 	s.openWindows()
 	return slice, nil
@@ -291,7 +317,7 @@ func (s *Source) batch(t *table) (*change.Batch, error) {
 	}
 	if n := len(b.Changes); n > 0 {
 		last := b.Changes[n-1].Position.Commit
-		b.Whole = last != s.torn && (!s.tx.open || last != s.tx.commit)
+		b.Whole = !s.goesOn(last) && !t.replaysMore(last)
 	}
 	if t.snap != nil && t.snap.changed {
 		progress, err := s.handedOver(t)
@@ -315,6 +341,9 @@ func (s *Source) handedThrough() catalog.LSN {
 		}
 		if t.window != nil {
 			through = min(through, firstCommit(t.window.held.changes, through))
+		}
+		if t.park != nil && t.park.run != nil {
+			through = min(through, t.park.run.low)
 		}
 	}
 	return through

@@ -17,9 +17,10 @@ import (
 type partWatch struct {
 	*Source
 
-	mu     sync.Mutex // over the fields of parted, and heals
-	heals  int64      // numbers of requests, downwards from zero: others count upwards
-	answer sync.Map   // number → chan catalog.LSN: how far the log was when it was answered
+	nudges chan struct{} // the DDL log told of one of the tables
+	mu     sync.Mutex    // over the fields of parted, and heals
+	heals  int64         // numbers of requests, downwards from zero: others count upwards
+	answer sync.Map      // number → chan catalog.LSN: how far the log was when it was answered
 }
 
 // watchPartitions looks at the leaves of partitioned tables at the heartbeat's pace,
@@ -45,6 +46,22 @@ func (s *Source) watchPartitions(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
+		case <-s.watch.nudges:
+		}
+	}
+}
+
+// altered has the partitions looked at soon, when the table is one that is watched.
+func (w *partWatch) altered(oid uint32) {
+	w.mu.Lock()
+	watched := slices.ContainsFunc(w.parts, func(p *parted) bool {
+		return p.root.OID == oid || slices.ContainsFunc(p.known, func(r catalog.Relation) bool { return r.OID == oid })
+	})
+	w.mu.Unlock()
+	if watched {
+		select {
+		case w.nudges <- struct{}{}:
+		default:
 		}
 	}
 }

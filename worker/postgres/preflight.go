@@ -53,6 +53,9 @@ func judge(source *catalog.Source, tables []*catalog.Table, f facts) []catalog.F
 	judgePublication(out, source, tables, f)
 	judgeControl(out, source, f)
 	judgeUnlabelled(out, f)
+	if source.Capture == catalog.Direct {
+		judgeDDLLog(out, source, f)
+	}
 	for i, t := range tables {
 		judgeTable(out, source, t, f, f.tables[i])
 	}

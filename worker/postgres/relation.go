@@ -27,6 +27,13 @@ type relation struct {
 	// covers reports that the replica identity carries the configured key, so that
 	// a change without an old row did not change the key.
 	covers bool
+
+	// body is the message itself, definition how the table is declared with it, nil
+	// until that was found out, and lacking the columns of the table's schema that it does
+	// not have. Where the source parks.
+	body       []byte
+	definition *definition
+	lacking    []int
 }
 
 // bind maps the relation's columns to the schema's by name. With deferred, only

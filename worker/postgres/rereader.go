@@ -205,7 +205,7 @@ func (r *reader) unmask(ctx context.Context, conn *pgconn.PgConn, wanted map[str
 	schema := r.table.schema
 	columns := make([]string, len(schema.Key))
 	for i, col := range schema.Key {
-		columns[i] = quoteIdent(schema.Columns[col].Name)
+		columns[i] = quoteIdent(r.table.sourceName(col))
 	}
 	out := map[string][]string{}
 	result := conn.ExecParams(ctx, "SELECT "+strings.Join(columns, ", ")+" FROM "+quoteName(r.table.cfg.Name), nil, nil, nil, nil)

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"slices"
 
 	"github.com/lakeweir/lakeweir/catalog"
 	"github.com/lakeweir/lakeweir/catalog/typemap"
@@ -24,6 +25,10 @@ func (b *beginning) openTables(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	definitions, err := b.definitions(ctx)
+	if err != nil {
+		return err
+	}
 	have := map[string]tableFacts{}
 	typesOf := map[string][]columnType{}
 	for i, t := range b.going() {
@@ -34,7 +39,7 @@ func (b *beginning) openTables(ctx context.Context) error {
 	for _, r := range b.resumes {
 		name := r.Table.Name.String()
 		if f, ok := have[name]; ok {
-			if fault := b.open(r, f, typesOf[name]); fault != nil {
+			if fault := b.open(r, f, typesOf[name], definitions[b.oidOf(r, f)]); fault != nil {
 				b.fail(r.Table, catalog.Quarantined, fault)
 			}
 		}
@@ -42,21 +47,57 @@ func (b *beginning) openTables(ctx context.Context) error {
 	return nil
 }
 
-func (b *beginning) open(r pipeline.Resume, have tableFacts, types []columnType) *catalog.Error {
-	if have.oid == 0 {
+// definitions describes the tables that are going, where the source parks.
+func (b *beginning) definitions(ctx context.Context) (map[uint32]*definition, error) {
+	if !b.cfg.Park {
+		return nil, nil //nolint:nilnil // nothing is asked
+	}
+	b.ddlWhole = b.facts.ddlLog.whole()
+	var oids []uint32
+	for i, t := range b.going() {
+		for _, r := range b.resumes {
+			if r.Table == t {
+				oids = append(oids, b.oidOf(r, b.facts.tables[i]))
+			}
+		}
+	}
+	return readDefinitions(ctx, b.pool, oids)
+}
+
+// oidOf is the table's id, also when it was renamed or dropped since it was read.
+func (b *beginning) oidOf(r pipeline.Resume, have tableFacts) uint32 {
+	if have.oid == 0 && b.known(r) {
+		return r.Schema.Definition.OID
+	}
+	return have.oid
+}
+
+// known reports whether the table was read before and can be known again in the log,
+// whatever became of it since: then the log tells what.
+func (b *beginning) known(r pipeline.Resume) bool {
+	return b.cfg.Park && wasRead(r) && r.Schema != nil && r.Schema.Definition != nil && r.Schema.Definition.OID != 0
+}
+
+func (b *beginning) open(r pipeline.Resume, have tableFacts, types []columnType, now *definition) *catalog.Error {
+	oid := b.oidOf(r, have)
+	if oid == 0 {
 		return catalog.Errorf(catalog.NotFound, catalog.CodeSourceTable, "make the table or correct its name", "there is no table %s", r.Table.Name)
 	}
 	schema, err := buildSchema(r.Table, types, have.attributes)
-	if err != nil {
+	switch {
+	case err == nil:
+	case !b.known(r):
 		return asError(b.cfg.Source.Name, err)
+	default: // a column of the key is gone, of which the log tells
+		schema = &catalog.Schema{Key: r.Schema.Key}
 	}
-	if r.Schema != nil {
+	if r.Schema != nil && !b.cfg.Park {
 		if difference := shapeDifference(unmasked(r.Schema, schema), schema); difference != "" {
 			return schemaChanged(r.Table.ID(), difference)
 		}
 		schema.Version = r.Schema.Version
 	}
-	t := &table{cfg: r.Table, name: r.Table.Name.String(), oid: have.oid, schema: schema, deferred: have.deferred(r.Table.PrimaryKey), generation: 1, lasting: true}
+	t := &table{cfg: r.Table, name: r.Table.Name.String(), oid: oid, schema: schema, deferred: have.deferred(r.Table.PrimaryKey), generation: 1, lasting: true}
 	for _, c := range types {
 		t.fields = append(t.fields, c.field)
 	}
@@ -69,6 +110,22 @@ func (b *beginning) open(r pipeline.Resume, have tableFacts, types []columnType)
 		t.read = t.last
 		t.generation = max(r.Cursor.Position.Generation, 1)
 	}
+	if b.cfg.Park {
+		t.shape.listed, t.shape.generated = have.listed, have.sendsGenerated(b.facts.version)
+		if now != nil {
+			now = t.sent(now)
+		}
+		t.govern(r, now)
+		if t.park != nil && t.shape.current == now && !b.ddlWhole { // else the stored runs know better
+			t.park.current = now
+		}
+		if t.shape.current != now && t.park == nil {
+			t.late, b.anyLate = &lateShape{now}, true
+			if !b.ddlWhole {
+				t.shape.current = nil // asked for with the next row
+			}
+		}
+	}
 	if b.facts.settings["synchronous_standby_names"] != "" {
 		t.rereads.waitFor = b.now.Xmax // as in resumeSnapshot
 	}
@@ -79,6 +136,52 @@ func (b *beginning) open(r pipeline.Resume, have tableFacts, types []columnType)
 	b.byName[r.Table.Name] = t
 	b.byOID[t.oid] = t
 	return nil
+}
+
+// sendsGenerated reports whether the stream carries generated columns of the table.
+func (t tableFacts) sendsGenerated(version int) bool {
+	columns, _, _ := t.replicated(version)
+	return slices.ContainsFunc(columns, func(a attribute) bool { return a.generated })
+}
+
+// govern starts a table with the schema that was decided last. Where the source has
+// another one by now, the log comes to it.
+func (t *table) govern(r pipeline.Resume, now *definition) {
+	if r.Parked != nil {
+		p := r.Parked.Position
+		t.park = &parking{last: place{p.Commit, p.Ordinal | 1}, seq: r.Parked.Seq, through: place{p.Commit, p.Ordinal}}
+	}
+	if r.Schema == nil {
+		t.shape.governed, t.shape.current = now, now
+		t.schema.Definition = now.Definition
+		return
+	}
+	schema := unmasked(r.Schema, t.schema)
+	if schema.Definition == nil && now != nil { // it was recorded before definitions were
+		schema.Definition = now.Definition
+		if !agrees(schema, now) {
+			schema.Definition = definitionOf(t, schema, now).Definition
+		}
+	}
+	fields := t.fields
+	t.adopt(schema)
+	t.shape.current = t.shape.governed
+	if now == nil {
+		return
+	}
+	if sameColumns(t.shape.governed, now) {
+		for _, c := range t.liveWire() {
+			i := slices.IndexFunc(t.wire, func(w wireColumn) bool { return w.name == c.name })
+			if i < 0 { // asked for when rows are read
+				t.fields = nil
+				break
+			}
+			t.fields = append(t.fields, fields[i])
+		}
+	}
+	if len(t.alterations(t.shape.governed, now, nil)) == 0 {
+		t.shape.current = now
+	}
 }
 
 // unmasked gives a recorded schema the types that its source types have, since

@@ -39,16 +39,22 @@ type Source struct {
 	tx        transaction
 	nearXID   uint64
 
-	packet   *packet
-	at       int         // the next message of the packet
-	through  catalog.LSN // everything that committed before it was decoded
-	torn     catalog.LSN // commit of the transaction that a lost connection cut off; 0: none
-	rows     int         // changes pending, and their size
-	bytes    int
-	blocked  bool // a table without a key holds too much back: the log has to wait
-	waiting  bool // a chunk waits for the log to reach its place
-	askedEnd time.Time
-	faults   []pipeline.Fault
+	packet    *packet
+	at        int         // the next message of the packet
+	through   catalog.LSN // everything that committed before it was decoded
+	torn      catalog.LSN // commit of the transaction that a lost connection cut off; 0: none
+	rows      int         // changes pending, and their size
+	bytes     int
+	blocked   bool // a table without a key holds too much back: the log has to wait
+	waiting   bool // a chunk waits for the log to reach its place
+	askedEnd  time.Time
+	faults    []pipeline.Fault
+	replayed  []pipeline.Replayed
+	handedTo  catalog.LSN // the Through of the last slice
+	toldYet   bool        // what the DDL log told of a table waits for the end of a transaction
+	ddlWhole  bool        // the DDL log tells of every command
+	startedAt catalog.LSN // the end of the log then
+	anyLate   bool        // a table had another shape then than was decided
 
 	generations map[string]uint32 // of the tables given to Start, as of then
 	endStream   context.CancelFunc
@@ -72,7 +78,7 @@ func New(cfg Config) *Source {
 		byName: map[catalog.TableName]*table{}, byOID: map[uint32]*table{}, relations: map[uint32]*relation{},
 	}
 	s.log = s.cfg.Logger
-	s.watch = &partWatch{Source: s}
+	s.watch = &partWatch{Source: s, nudges: make(chan struct{}, 1)}
 	return s
 }
 
@@ -109,20 +115,40 @@ func (s *Source) remove(t *table) {
 // fault stops a table; what came before goes out with the next slice, and then the
 // fault.
 func (s *Source) fault(t *table, state catalog.State, err *catalog.Error) {
+	s.raise(t, pipeline.Fault{State: state, Err: err})
+}
+
+// raise is fault with more said of it. A table that can park does: the reading of its
+// rows waits meanwhile.
+func (s *Source) raise(t *table, f pipeline.Fault) {
 	if t.window != nil {
 		s.closeWindow(t)
 	}
 	if t.batch != nil && len(t.batch.changes) == 0 {
 		t.batch = nil
 	}
-	t.stopped = true
-	t.snap = nil
-	t.rereads = rereads{}
-	from := s.through
+	f.Table, f.From = t.name, s.through
 	if s.tx.open {
-		from = s.tx.commit
+		f.From = s.tx.commit
 	}
-	s.faults = append(s.faults, pipeline.Fault{Table: t.name, State: state, Err: err, From: from})
+	f.Parks = s.cfg.Park && f.State == catalog.Quarantined
+	switch {
+	case !f.Parks:
+		t.stopped = true
+		t.park = nil
+		t.snap = nil
+		t.rereads = rereads{}
+	case t.park == nil:
+		s.startParking(t)
+	default: // in a replay, or while it parks
+		t.park.replay = nil
+		t.shape.told = nil
+		if t.park.run != nil {
+			f.From = min(f.From, t.park.run.low)
+		}
+		s.count()
+	}
+	s.faults = append(s.faults, f)
 }
 
 // Close ends the reading, once Next is called no more. It tells the server a last

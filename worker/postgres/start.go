@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/jackc/pglogrepl"
@@ -200,7 +201,7 @@ func (b *beginning) checkSource(ctx context.Context) error {
 		switch {
 		case f.Table == "" && f.Code != catalog.CodeSourceSlot:
 			return findingError(f)
-		case f.Table != "":
+		case f.Table != "" && !b.toldByLog(f):
 			b.failFinding(f)
 		}
 	}
@@ -210,6 +211,9 @@ func (b *beginning) checkSource(ctx context.Context) error {
 			return err
 		}
 		for table, err := range b.publish(ctx, b.facts, going) {
+			if i := slices.IndexFunc(going, func(t *catalog.Table) bool { return t.Name.String() == table }); i >= 0 && b.facts.tables[i].oid == 0 {
+				continue // the table was read before; the log tells what became of it
+			}
 			b.failed[table] = pipeline.Fault{Table: table, State: catalog.Quarantined, Err: err}
 		}
 	}
@@ -217,7 +221,7 @@ func (b *beginning) checkSource(ctx context.Context) error {
 		return err
 	}
 	for i, t := range b.going() {
-		if b.facts.publication != nil && b.facts.tables[i].published {
+		if b.facts.publication != nil && (b.facts.tables[i].published || b.facts.tables[i].oid == 0) {
 			continue
 		}
 		e := catalog.Errorf(catalog.Invalid, catalog.CodeSourcePublication, "ALTER PUBLICATION "+quoteIdent(b.cfg.Source.Publication)+" ADD TABLE "+quoteName(t.Name),
@@ -232,6 +236,17 @@ func (b *beginning) look(ctx context.Context) error {
 	var err error
 	b.facts, err = gather(ctx, b.pool, b.cfg.Source, b.going())
 	return err
+}
+
+// toldByLog reports whether a finding is about an alteration of a table that was read
+// before: the log comes to it, and the table parks there.
+func (b *beginning) toldByLog(f catalog.Finding) bool {
+	switch f.Code { //nolint:exhaustive // the others are no alterations
+	case catalog.CodeSourceTable, catalog.CodeSourceColumn, catalog.CodeSourceKey, catalog.CodeSourceIdentity:
+	default:
+		return false
+	}
+	return slices.ContainsFunc(b.resumes, func(r pipeline.Resume) bool { return r.Table.Name.String() == f.Table && b.known(r) })
 }
 
 func (b *beginning) failFinding(f catalog.Finding) {
@@ -312,6 +327,7 @@ func (b *beginning) readEnd(ctx context.Context) error {
 	}
 	b.nearXID = b.now.Xmax
 	b.end, err = catalog.ParseLSN(end)
+	b.startedAt = b.end
 	return err
 }
 

@@ -28,6 +28,7 @@ type stream struct {
 	epoch       catalog.Epoch
 	limits      Limits
 	statusEvery time.Duration
+	messages    bool // logical messages are wanted, in which the DDL log is
 	log         *slog.Logger
 	clock       func() time.Time
 
@@ -67,7 +68,7 @@ const (
 func newStream(s *Source, statusEvery time.Duration) *stream {
 	return &stream{
 		source: s.cfg.Source.Name, dsn: s.cfg.DSN, slot: s.cfg.Source.Slot, publication: s.cfg.Source.Publication,
-		epoch: s.epoch, limits: s.cfg.Limits, statusEvery: statusEvery, log: s.log, clock: s.cfg.Clock,
+		epoch: s.epoch, limits: s.cfg.Limits, statusEvery: statusEvery, messages: s.cfg.Park, log: s.log, clock: s.cfg.Clock,
 		packets: make(chan *packet, max(1, s.cfg.Limits.BufferSize/packetSize)), freed: make(chan struct{}, 1),
 	}
 }
@@ -291,8 +292,11 @@ func (s *stream) send(ctx context.Context, conn *replicationConn, p *packet) boo
 // begin starts streaming from what the slot has kept.
 func (s *stream) begin(ctx context.Context, conn *replicationConn) error {
 	name := quoteLiteral(quoteIdent(s.publication))
+	args := []string{"proto_version '1'", "publication_names " + name}
+	if s.messages {
+		args = append(args, "messages 'true'")
+	}
 	return pglogrepl.StartReplication(ctx, conn.PgConn, quoteIdent(s.slot), 0, pglogrepl.StartReplicationOptions{
-		Mode:       pglogrepl.LogicalReplication,
-		PluginArgs: []string{"proto_version '1'", "publication_names " + name},
+		Mode: pglogrepl.LogicalReplication, PluginArgs: args,
 	})
 }

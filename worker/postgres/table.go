@@ -47,6 +47,11 @@ type table struct {
 	// window is open while a chunk is read.
 	window  *window
 	stopped bool // by a fault
+	// park keeps what comes while the table cannot go on; nil while it can.
+	park *parking
+	// late is told when the log does not; nil when there is nothing to tell.
+	late  *lateShape
+	shape shape
 
 	buf []byte // for Decode
 	// lasting says that texts given to set are never changed, so that large ones need

@@ -20,7 +20,7 @@ func (s *Source) openWindows() {
 		if free <= 0 {
 			return
 		}
-		if t.stopped || t.window != nil || t.batch != nil || t.snap != nil && t.snap.changed {
+		if t.stopped || t.park != nil || t.window != nil || t.batch != nil || t.snap != nil && t.snap.changed {
 			continue
 		}
 		reads, again := t.snap != nil && !now.Before(t.snap.notUntil), t.rereads.due(now)
@@ -53,7 +53,7 @@ func (s *Source) openWindow(t *table) {
 func (s *Source) startReading(t *table, w *window, q request) {
 	w.results = make(chan *chunk, 1)
 	t.window = w
-	reader := &reader{source: s, table: &table{cfg: t.cfg, name: t.name, schema: t.schema, fields: t.fields}, request: q, results: w.results}
+	reader := &reader{source: s, table: &table{cfg: t.cfg, name: t.name, oid: t.oid, schema: t.schema, fields: t.fields, shape: t.shape}, request: q, results: w.results}
 	var ctx context.Context
 	ctx, w.cancel = context.WithCancel(s.life)
 	s.running.Go(func() { reader.run(ctx) })
@@ -219,11 +219,25 @@ func (s *Source) finishWindow(t *table) {
 
 // chunkFailed decides what a failure means: later, smaller, or the end.
 func (s *Source) chunkFailed(t *table, err error) {
+	seen := asShapeError(err)
+	if seen != nil {
+		failures := &t.rereads.failures
+		if t.window.reread == nil {
+			failures = &t.snap.failures
+		}
+		if s.shapeSeen(s.life, t, seen, *failures) {
+			return
+		}
+	}
 	if t.window.reread != nil {
 		s.rereadFailed(t, err)
 		return
 	}
 	s.closeWindow(t)
+	if seen != nil {
+		s.laterChunk(t, err)
+		return
+	}
 	if fault, ok := asFault(t, err); ok {
 		s.fault(t, catalog.Quarantined, fault)
 		return
@@ -242,6 +256,17 @@ func (s *Source) chunkFailed(t *table, err error) {
 		s.fault(t, catalog.Quarantined, e)
 		return
 	}
+	s.waitAfter(t, err)
+}
+
+// laterChunk tries a chunk again later.
+func (s *Source) laterChunk(t *table, err error) {
+	t.snap.failures++
+	s.waitAfter(t, err)
+}
+
+func (s *Source) waitAfter(t *table, err error) {
+	snap := t.snap
 	wait := min(time.Second<<min(snap.failures-1, 5), 30*time.Second)
 	snap.notUntil = s.cfg.Clock().Add(wait)
 	s.log.Warn("chunk not read, trying again", "table", t.cfg.ID(), "failures", snap.failures, "wait", wait, "error", serverMessage(err))
