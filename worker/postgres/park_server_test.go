@@ -218,6 +218,7 @@ func TestParkingThroughRestartsEqualsNever(t *testing.T) {
 					}
 				}
 			}
+			l.exec("insert into x (id) values (50)") // which shows what was altered last
 			l.drain()
 			l.evolve("public.x")
 			l.drain()
