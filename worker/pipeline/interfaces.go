@@ -141,7 +141,9 @@ type ParkedRun struct {
 //
 // A fault of such a table says that it Parks. Everything before the first change that
 // was not handed over comes as usual; from that one on the table's changes come as
-// runs, in order, until a replay has brought it up to date.
+// runs, in order, until a replay has brought it up to date. Whoever stores runs goes on
+// with Resume.Parked only once bronze holds what came before the fault, and forgets a run
+// only once bronze holds its changes; else a crash would lose what is between.
 type Parker interface {
 	// Replay gives a run back, and returns at once; each run once, in the order of
 	// their numbers. The zero run, which comes first, begins a replay, under the schema

@@ -224,13 +224,15 @@ func alterAtRandom(t *testing.T, rng *rand.Rand) {
 		var told []string
 		at := d.connect(w)
 		for at < len(w.frames) || d.parks || d.x().park != nil {
-			if n, to, did := disturb(d, at); did {
+			n, to, did := disturb(d, at)
+			switch {
+			case did:
 				if n != d {
 					d = n.goOn(w, schema)
 					to = d.connect(w)
 				}
 				at = to
-			} else if d.parks && !d.replays {
+			case d.parks && !d.replays:
 				a := d.faults[len(d.faults)-1].Change
 				require.NotNil(t, a, "%v", d.faults[len(d.faults)-1].Err)
 				if line := a.At.String() + " " + a.String(); len(told) == 0 || told[len(told)-1] != line {
@@ -240,11 +242,11 @@ func alterAtRandom(t *testing.T, rng *rand.Rand) {
 					schema = follow(schema, a)
 				}
 				d.begin(schema)
-			} else if at < len(w.frames) && !d.replays {
+			case at < len(w.frames) && !d.replays:
 				n := min(1+rng.IntN(4), len(w.frames)-at)
 				d.feed(w.frames[at : at+n])
 				at += n
-			} else {
+			default:
 				d.step()
 			}
 			if d.replays {

@@ -24,7 +24,8 @@ func (l *lab) parking(logged bool) {
 // park takes what a slice says of parking tables.
 func (l *lab) park(slice pipeline.Slice) {
 	l.t.Helper()
-	for _, r := range slice.Replayed {
+	for _, r := range slice.Replayed { // runs are forgotten once bronze holds what is in them
+		l.save(r.Table)
 		s := l.store[r.Table]
 		s.replayed = append(s.replayed, r)
 		if r.Live {
@@ -33,7 +34,8 @@ func (l *lab) park(slice pipeline.Slice) {
 		}
 	}
 	for _, f := range slice.Faults {
-		if f.Parks {
+		if f.Parks { // and kept once it holds what came before
+			l.save(f.Table)
 			l.parked[f.Table] = f
 		}
 	}
