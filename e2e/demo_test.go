@@ -49,7 +49,7 @@ func TestTheDemoThroughDebeziumIsEqual(t *testing.T) {
 				histories++
 			}
 		}
-		require.Equal(t, 4, histories, "tables with a history in tableconfigs/shop")
+		require.Equal(t, 6, histories, "tables with a history in tableconfigs/shop")
 		require.Contains(t, strings.Join(said, "\n"), "Debezium on http://127.0.0.1:")
 	}
 }

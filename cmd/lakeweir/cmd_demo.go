@@ -18,6 +18,7 @@ import (
 	"github.com/lakeweir/lakeweir/orchestrator/connect"
 	"github.com/lakeweir/lakeweir/orchestrator/demo"
 	"github.com/lakeweir/lakeweir/orchestrator/localpg"
+	"github.com/lakeweir/lakeweir/orchestrator/preflight"
 	"github.com/lakeweir/lakeweir/worker"
 	"github.com/lakeweir/lakeweir/worker/lake"
 )
@@ -260,11 +261,12 @@ func (s *shop) preflight(ctx context.Context) error {
 		return err
 	}
 	if s.source.Capture == catalog.Debezium {
-		between, err := checkBetween(ctx, s.source, s.tables)
+		client, err := preflight.NewClient(s.source, "") // --kafka takes no password
 		if err != nil {
 			return err
 		}
-		findings = append(findings, between...)
+		defer client.Close()
+		findings = append(findings, preflight.Topics(ctx, client, s.source, s.tables)...)
 	}
 	var errs []error
 	for _, f := range findings {

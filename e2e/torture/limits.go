@@ -17,25 +17,45 @@ type Limits struct {
 
 // Without is something that is not made.
 type Without struct {
-	Type   string   // as Type.SQL
-	Kinds  string   // those of its columns, as Column.Kind; "*" for all, and the type itself
-	Values []string // with no Kinds: these of its values, in every column
+	Type  string // as Type.SQL
+	Kinds string // those of its columns, as Column.Kind; "*" for all, and the type itself
+	// Values are left out of Kinds instead, or of all columns when there are none. In
+	// arrays they are elements.
+	Values []string
 	Why    string
 }
 
-// apply takes away from a type what is not to be made of it, and notes why. It returns
-// the kinds of columns that are left out.
-func (l Limits) apply(t *Type, p *Plan) string {
-	var kinds []string
+// kinds are those of a type's columns that are not made.
+func (l Limits) kinds(typ string) string {
+	var out []string
 	for _, w := range l.Without {
-		if w.Type != t.SQL {
-			continue
+		if w.Type == typ && len(w.Values) == 0 {
+			out = append(out, w.Kinds)
 		}
-		kinds = append(kinds, w.Kinds)
-		p.Left = append(p.Left, t.SQL+": "+w.Why)
-		t.Values = slices.DeleteFunc(slices.Clone(t.Values), func(v string) bool { return slices.Contains(w.Values, v) })
 	}
-	return strings.Join(kinds, "")
+	return strings.Join(out, "")
+}
+
+// values are those of a type that a kind of column may hold.
+func (l Limits) values(t Type, kind byte) []string {
+	out := slices.Clone(t.Values)
+	for _, w := range l.Without {
+		if w.Type == t.SQL && (w.Kinds == "" || strings.IndexByte(w.Kinds, kind) >= 0) {
+			out = slices.DeleteFunc(out, func(v string) bool { return slices.Contains(w.Values, v) })
+		}
+	}
+	return out
+}
+
+// reasons say what is left out of a type, and why.
+func (l Limits) reasons(typ string) []string {
+	var out []string
+	for _, w := range l.Without {
+		if w.Type == typ {
+			out = append(out, typ+": "+w.Why)
+		}
+	}
+	return out
 }
 
 // part tells the columns whose tables must have REPLICA IDENTITY FULL from the others.

@@ -66,8 +66,8 @@ func New(s Server, limits Limits) Plan {
 			seen[t.Extension] = true
 			p.Setup = append(p.Setup, "CREATE EXTENSION "+t.Extension)
 		}
-		kinds := limits.apply(&t, &p)
-		if kinds == "*" {
+		p.Left = append(p.Left, limits.reasons(t.SQL)...)
+		if limits.kinds(t.SQL) == "*" {
 			continue
 		}
 		if t.Setup != "" {
@@ -76,7 +76,7 @@ func New(s Server, limits Limits) Plan {
 		if len(t.Values) == 0 { // nothing but NULL fits
 			continue
 		}
-		columns, setup := columnsOf(t, i, kinds, limits)
+		columns, setup := columnsOf(t, i, limits)
 		p.Setup = append(p.Setup, setup...)
 		if isClock(t) {
 			clocks = append(clocks, columns...)
@@ -123,13 +123,9 @@ func newTable(name string, columns []Column, full bool) Table {
 
 // columnsOf makes a type's columns: itself, an array of it, a domain over it, a
 // domain over the array, an array of the domain, and an array that is declared with
-// two dimensions. Kinds in without are left out.
-func columnsOf(t Type, n int, without string, limits Limits) (columns []Column, setup []string) {
-	scalars := []string{"NULL"}
-	for _, v := range t.Values {
-		scalars = append(scalars, quote(v)+"::"+t.SQL)
-	}
-	arrays, whole := arraysOf(t, "NULL"), arraysOf(t, quote(t.Values[0]))
+// two dimensions.
+func columnsOf(t Type, n int, limits Limits) (columns []Column, setup []string) {
+	without := limits.kinds(t.SQL)
 	list := "list<" + t.Lake + ">"
 	switch {
 	case t.ArrayText:
@@ -137,17 +133,23 @@ func columnsOf(t Type, n int, without string, limits Limits) (columns []Column, 
 	case strings.HasPrefix(t.Lake, "list<"): // an array of a domain over an array
 		list = "list<string>"
 	}
-	add := func(kind byte, typ, lake string, values []string, cast bool) {
+	add := func(kind byte, typ, lake string) {
 		if strings.IndexByte(without, kind) >= 0 {
 			return
 		}
-		c := Column{Name: fmt.Sprintf("%c%d_%s", kind, n, slug(t.SQL)), Kind: kind, Type: t.SQL, SQL: typ, Lake: lake, Values: values}
-		if kind != 'c' && kind != 'd' && limits.Whole != nil && limits.Whole(c) {
-			values, c.Values = whole, whole
+		c := Column{Name: fmt.Sprintf("%c%d_%s", kind, n, slug(t.SQL)), Kind: kind, Type: t.SQL, SQL: typ, Lake: lake}
+		t := t
+		t.Values = limits.values(t, kind)
+		switch {
+		case kind == 'c' || kind == 'd':
+			c.Values = scalarsOf(t)
+		case limits.Whole != nil && limits.Whole(c):
+			c.Values = arraysOf(t, quote(t.Values[0]))
+		default:
+			c.Values = arraysOf(t, "NULL")
 		}
-		if cast {
-			c.Values = make([]string, len(values))
-			for i, v := range values {
+		if kind != 'c' && kind != 'a' {
+			for i, v := range c.Values {
 				c.Values[i] = "(" + v + ")::" + typ
 			}
 		}
@@ -160,15 +162,23 @@ func columnsOf(t Type, n int, without string, limits Limits) (columns []Column, 
 	if !strings.Contains(without, "e") {
 		setup = append(setup, "CREATE DOMAIN "+doms+" AS "+t.SQL+"[]")
 	}
-	add('c', t.SQL, t.Lake, scalars, false)
-	add('a', t.SQL+"[]", list, arrays, false)
-	add('d', dom, t.Lake, scalars, true)
-	add('e', doms, list, arrays, true)
-	add('f', dom+"[]", list, arrays, true)
+	add('c', t.SQL, t.Lake)
+	add('a', t.SQL+"[]", list)
+	add('d', dom, t.Lake)
+	add('e', doms, list)
+	add('f', dom+"[]", list)
 	if t.Lake != "string" { // what is declared with several dimensions is text
-		add('g', t.SQL+"[][]", "string", arrays, true)
+		add('g', t.SQL+"[][]", "string")
 	}
 	return columns, setup
+}
+
+func scalarsOf(t Type) []string {
+	out := []string{"NULL"}
+	for _, v := range t.Values {
+		out = append(out, quote(v)+"::"+t.SQL)
+	}
+	return out
 }
 
 // arraysOf are arrays of a type's values: none, NULL alone, each value beside a
