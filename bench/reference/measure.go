@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -63,6 +64,9 @@ func measure(ctx context.Context, o options) (err error) {
 		return err
 	}
 	r.Versions["kafka"] = on.Kafka.Version
+	if r.Versions["lakeweir"], err = version(ctx, o.binary); err != nil {
+		return err
+	}
 	r.print(os.Stdout)
 	if err := r.write(o.out); err != nil {
 		return err
@@ -71,6 +75,16 @@ func measure(ctx context.Context, o options) (err error) {
 		return errors.New(strings.Join(wrong, "\n"))
 	}
 	return nil
+}
+
+// version is the program's, as it says itself.
+func version(ctx context.Context, binary string) (string, error) {
+	text, err := exec.CommandContext(ctx, binary, "version", "-o", "json").Output() //nolint:gosec // the program to measure
+	if err != nil {
+		return "", fmt.Errorf("ask the program its version: %w", err)
+	}
+	var said struct{ Version string }
+	return said.Version, json.Unmarshal(text, &said)
 }
 
 func told(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
