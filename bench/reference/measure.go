@@ -79,7 +79,7 @@ func measure(ctx context.Context, o options) (err error) {
 
 // version is the program's, as it says itself.
 func version(ctx context.Context, binary string) (string, error) {
-	text, err := exec.CommandContext(ctx, binary, "version", "-o", "json").Output() //nolint:gosec // the program to measure
+	text, err := exec.CommandContext(ctx, binary, "version", "-o", "json").Output()
 	if err != nil {
 		return "", fmt.Errorf("ask the program its version: %w", err)
 	}
