@@ -138,18 +138,7 @@ func (b *bench) fold(ctx context.Context, r *report) ([]string, error) {
 		return nil, err
 	}
 	defer s.close()
-	if err := s.start(ctx); err != nil {
-		return nil, err
-	}
-	if err := s.saved(ctx, b.outcome); err != nil {
-		return nil, err
-	}
-	ended, err := s.stop()
-	if err != nil {
-		return nil, err
-	}
-	told("lakeweir: %s", ended.figures)
-	found, err := b.look(ctx, s)
+	ended, found, err := b.toTheEnd(ctx, s, "lakeweir")
 	if err != nil {
 		return nil, err
 	}
@@ -157,6 +146,24 @@ func (b *bench) fold(ctx context.Context, r *report) ([]string, error) {
 	maps.Copy(r.Versions, found.Versions)
 	r.Saves, err = s.saves(ctx)
 	return wrong("lakeweir", found, b.outcome, true), err
+}
+
+// toTheEnd starts Lakeweir on the stand, waits until all is saved, ends it, and looks at
+// what came of it.
+func (b *bench) toTheEnd(ctx context.Context, s *stand, name string) (*running, verify.Result, error) {
+	if err := s.start(ctx); err != nil {
+		return nil, verify.Result{}, err
+	}
+	if err := s.saved(ctx, b.outcome); err != nil {
+		return nil, verify.Result{}, err
+	}
+	ended, err := s.stop()
+	if err != nil {
+		return nil, verify.Result{}, err
+	}
+	told("%s: %s", name, ended.figures)
+	found, err := b.look(ctx, s)
+	return ended, found, err
 }
 
 func (b *bench) look(ctx context.Context, s *stand) (verify.Result, error) {
@@ -219,18 +226,7 @@ func (b *bench) foldWithCrash(ctx context.Context, r *report) ([]string, error) 
 		return nil, fmt.Errorf("it was killed too late: bronze had all %d events of %s", n, workload.Payments)
 	}
 	told("lakeweir, killed with %d events in bronze: %s", sum(c.EventsAtKill), killed.figures)
-	if err := s.start(ctx); err != nil {
-		return nil, err
-	}
-	if err := s.saved(ctx, b.outcome); err != nil {
-		return nil, err
-	}
-	ended, err := s.stop()
-	if err != nil {
-		return nil, err
-	}
-	told("lakeweir, started again: %s", ended.figures)
-	found, err := b.look(ctx, s)
+	ended, found, err := b.toTheEnd(ctx, s, "lakeweir, started again")
 	if err != nil {
 		return nil, err
 	}
