@@ -146,21 +146,7 @@ func runPolicyCheck(app *App, dir string) error {
 	} else {
 		summary += count(len(problems), "problem")
 	}
-	var err error
-	switch app.Output {
-	case "json":
-		err = printJSON(app.Stdout, policyCheckAnswer{OK: len(problems) == 0, Files: p.Files(), Errors: jsonProblems(problems.Err())})
-	case "github":
-		for _, problem := range problems {
-			fmt.Fprintln(app.Stdout, problem.GitHub())
-		}
-		_, err = fmt.Fprintln(app.Stdout, summary)
-	default:
-		if len(problems) > 0 {
-			fmt.Fprintln(app.Stdout, problems.Text())
-		}
-		_, err = fmt.Fprintln(app.Stdout, summary)
-	}
+	err := printProblems(app, problems, summary, policyCheckAnswer{OK: len(problems) == 0, Files: p.Files(), Errors: jsonProblems(problems.Err())})
 	return errors.Join(err, reported(problems.Err()))
 }
 

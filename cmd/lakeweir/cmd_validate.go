@@ -59,23 +59,10 @@ func runValidate(ctx context.Context, app *App, opts ValidateOptions) error {
 	problems.Sort()
 	problems = append(problems, policyProblems(rules.Problems())...)
 	summary := validateSummary(config, rulesIn(rules, dir), problems)
-	switch app.Output {
-	case "json":
-		err = printJSON(app.Stdout, validateAnswer{
-			OK: len(problems) == 0, Sources: config.SourceFiles, Tables: config.TableFiles, Policies: dir,
-			Errors: jsonProblems(problems.Err()),
-		})
-	case "github":
-		for _, p := range problems {
-			fmt.Fprintln(app.Stdout, p.GitHub())
-		}
-		_, err = fmt.Fprintln(app.Stdout, summary)
-	default:
-		if len(problems) > 0 {
-			fmt.Fprintln(app.Stdout, problems.Text())
-		}
-		_, err = fmt.Fprintln(app.Stdout, summary)
-	}
+	err = printProblems(app, problems, summary, validateAnswer{
+		OK: len(problems) == 0, Sources: config.SourceFiles, Tables: config.TableFiles, Policies: dir,
+		Errors: jsonProblems(problems.Err()),
+	})
 	if err != nil {
 		return fmt.Errorf("write the answer: %w", err)
 	}

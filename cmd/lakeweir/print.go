@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/lakeweir/lakeweir/catalog"
+	"github.com/lakeweir/lakeweir/catalog/tableconfig"
 )
 
 // printError writes what a person reads, each problem on its own:
@@ -47,6 +48,25 @@ type jsonProblem struct {
 	Message string       `json:"message"`
 	Hint    string       `json:"hint,omitempty"`
 	At      string       `json:"at,omitempty"`
+}
+
+// printProblems writes problems in the form that was asked for: answer as JSON, a line
+// each for GitHub, or as text; but for JSON the summary comes last.
+func printProblems(app *App, problems tableconfig.Problems, summary string, answer any) error {
+	switch app.Output {
+	case "json":
+		return printJSON(app.Stdout, answer)
+	case "github":
+		for _, p := range problems {
+			fmt.Fprintln(app.Stdout, p.GitHub())
+		}
+	default:
+		if len(problems) > 0 {
+			fmt.Fprintln(app.Stdout, problems.Text())
+		}
+	}
+	_, err := fmt.Fprintln(app.Stdout, summary)
+	return err
 }
 
 // jsonProblems returns the JSON form of every problem in err; never nil.
